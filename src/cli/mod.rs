@@ -91,6 +91,7 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::ExecutePhase(arguments) => run::execute_phase(context, &arguments),
         Command::ExecuteLane(arguments) => run::execute_lane(context, &arguments),
         Command::Resume(arguments) => run::resume_run(context, &arguments),
+        Command::Follow(arguments) => run::follow_run(context, &arguments),
         Command::Retry(arguments) => retry::run(context, &arguments),
         Command::Recover(arguments) => recover::run(context, &arguments),
         Command::Skip(arguments) => skip::run(context, &arguments),

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use lanewright_agents::runner::Withheld;
-use lanewright_engine::executor::{BaseGates, Executor, LeftOutReports, RunClock, Surroundings, Walls};
+use lanewright_engine::executor::{
+    BaseGates, CountedReviewers, Executor, LeftOutReports, RunClock, Surroundings, Walls,
+};
 use lanewright_engine::state_sync::{Claim, OwnPushes};
 use lanewright_git::{self as git, CommitRules, LeftOutRules, Pool, Remote, Repository};
 use lanewright_model::event::{Record, RunStarted};
@@ -192,6 +194,10 @@ impl RepositoryContext {
             redactor: redactor(&self.settings, plan),
             snapshots: self.settings.snapshot_rules().map_err(|error| ExitStatus::Usage.error(error.to_string()))?,
             forge: None,
+            reviewers: CountedReviewers {
+                listed: self.settings.reviewers.value.clone().unwrap_or_default(),
+                ..CountedReviewers::default()
+            },
             placements: None,
             before_publication: None,
             missing_work: None,

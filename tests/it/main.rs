@@ -29,6 +29,7 @@ mod escalation;
 mod exchange;
 mod executors;
 mod external_changes;
+mod follow;
 mod foreign_logs;
 mod forged_states;
 mod full_disk;

@@ -321,13 +321,52 @@ fn a_branch_with_an_open_pull_request_is_not_cleaned_up() {
 }
 
 /// Keeps `$SCRATCH/pulls/NUMBER.{head,base,title,body}`. With `$SCRATCH/gh-says` it fails and says that. `NUMBER.merged`
-/// holds the head with which a pull request was merged.
+/// holds the head with which a pull request was merged, `NUMBER.{reviews,threads,comments,decision}` what was said of it, and
+/// `$SCRATCH/checks` prints the checks of the commit `$OID`.
 pub(crate) const GH: &str = r#"#!/bin/sh
 set -e
 cd "$SCRATCH"
 echo "$*" >> gh-calls
 if [ "$1 $2" = "auth status" ]; then
     [ ! -e gh-logged-out ] || { echo "You are not logged into any GitHub hosts." >&2; exit 1; }
+    exit 0
+fi
+if [ "$1" = api ]; then
+    [ ! -e gh-api-says ] || { cat gh-api-says >&2; exit 1; }
+    case "$*" in
+        *pulls/*/merge*)
+            number=${*#*pulls/} number=${number%%/*} sha=${*#*sha=} sha=${sha%% *}
+            echo "$sha" > pulls/$number.merged ;;
+        *collaborators/*)
+            login=${*#*collaborators/}
+            grep -q "^${login%%/*}$" writers || { echo "HTTP 404: Not Found" >&2; exit 1; }
+            echo '{"permission":"write"}' ;;
+        */logs) cat check-log ;;
+        *graphql*)
+            printf '{"data":{"repository":{'
+            number=1 separator=
+            while [ $number -le "$(cat pulls/count)" ]; do
+                case "$*" in *"pullRequest(number: $number)"*)
+                    nodes() { [ ! -e pulls/$number.$1 ] || cat pulls/$number.$1; }
+                    head=$(cat pulls/$number.head) state=OPEN
+                    oid=$(git -C ../origin.git rev-parse "$head")
+                    [ ! -e pulls/$number.merged ] || state=MERGED
+                    [ ! -e pulls/$number.closed ] || state=CLOSED
+                    run= decision=null
+                    [ ! -e checks ] || run=$(cd ../origin.git && ID=$((0x$(echo $oid | cut -c1-7))) OID=$oid sh "$SCRATCH/checks")
+                    [ ! -e pulls/$number.decision ] || decision="\"$(cat pulls/$number.decision)\""
+                    printf '%s"p%s":{"state":"%s","isDraft":false,"headRefOid":"%s","baseRefName":"%s","reviewDecision":%s,' \
+                        "$separator" $number $state $oid "$(cat pulls/$number.base)" "$decision"
+                    printf '"commits":{"nodes":[{"commit":{"statusCheckRollup":{"contexts":{"nodes":[%s]}}}}]},' "$run"
+                    printf '"reviews":{"nodes":[%s]},"reviewThreads":{"nodes":[%s]},"comments":{"nodes":[%s]}}' \
+                        "$(nodes reviews)" "$(nodes threads)" "$(nodes comments)"
+                    separator=, ;;
+                esac
+                number=$((number + 1))
+            done
+            echo '}}}' ;;
+        *) echo "unknown call: $*" >&2; exit 1 ;;
+    esac
     exit 0
 fi
 verb=$2

@@ -100,6 +100,10 @@ pub enum Bug {
     FallbackForgotten,
     /// Another runner takes the place of one that is not paused.
     FallbackTooEarly,
+    /// A remark counts as new each time that the forge is asked.
+    AnsweredTwice,
+    /// What a person pushed to a lane's branch is overwritten.
+    PushOverwritten,
     /// A resumed run does not take over what agents committed in git directories of their own.
     TakeOverForgotten,
 }
@@ -152,6 +156,8 @@ impl Bug {
         Self::PauseForgotten,
         Self::FallbackForgotten,
         Self::FallbackTooEarly,
+        Self::AnsweredTwice,
+        Self::PushOverwritten,
         Self::TakeOverForgotten,
     ];
 }
@@ -209,6 +215,10 @@ pub fn event_as_seen(event: Event, bug: Option<Bug>) -> Event {
                 verdict.missing = false;
             });
             Event::MustHavesChecked { lane, head, verdicts }
+        }
+        (Event::FeedbackReceived { lane, head, mut remarks }, Some(Bug::AnsweredTwice)) => {
+            remarks.iter_mut().for_each(|remark| remark.id = format!("{} of {head}", remark.id));
+            Event::FeedbackReceived { lane, head, remarks }
         }
         (Event::WorkCommitted { lane, agent, head, changed, prohibited, .. }, Some(Bug::IdleAgentIsDone)) => {
             Event::WorkCommitted { lane, agent, head, changed, prohibited, idle: Idle::No }

@@ -414,6 +414,7 @@ fn resumed(number: u32) -> Event {
         message_for: None,
         lanes: vec![],
         retried: vec![],
+        follow: None,
         level: None,
     }
 }

@@ -227,6 +227,7 @@ impl Simulation {
             message_for: None,
             lanes: lanes.clone(),
             retried: if number % 2 == 0 { self.world.may_work_again(lanes) } else { Vec::new() },
+            follow: None,
             level: None,
         };
         self.absorb([by_hand, vec![resumed]].concat(), vec![])

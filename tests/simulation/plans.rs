@@ -1,13 +1,14 @@
 //! Random plans, and what will go wrong in each.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use lanewright_model::plan::{AgentWorktrees, RetryFrom};
 use lanewright_model::runner::RunnerText;
 use lanewright_model::testing::{empty_plan, plan_agent, plan_lane, plan_task};
 use lanewright_model::{
-    Agent, Approval, Artifact, CommandLine, Gates, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode, MustHaves,
-    MustHavesRule, Plan, PlanParts, Round, TaskId, TaskKind,
+    Agent, Approval, Artifact, CommandLine, Follow, Gates, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode,
+    MustHaves, MustHavesRule, Plan, PlanParts, Round, TaskId, TaskKind,
 };
 
 use super::dice::Dice;
@@ -211,6 +212,26 @@ impl Script {
     /// How finished lanes reach the integration branch.
     pub fn merge(&self) -> MergeMode {
         if self.of("merge").is_multiple_of(5) { MergeMode::Pr } else { MergeMode::Local }
+    }
+
+    /// How pull requests are followed.
+    pub fn follow(&self) -> Option<Follow> {
+        let follows = self.merge() == MergeMode::Pr && !self.of("follow").is_multiple_of(3);
+        let auto_merge = self.of("auto merge").is_multiple_of(2);
+        follows.then_some(Follow { time: Duration::from_millis(2_000), rounds: Self::REMARKS, auto_merge })
+    }
+
+    /// How many remarks reviewers make on a lane, one after another.
+    pub fn remarks(&self, lane: &LaneId) -> u32 {
+        self.of(&format!("{lane} remarks")) % (Self::REMARKS + 1)
+    }
+
+    /// The most of them.
+    const REMARKS: u32 = 2;
+
+    /// Whether a person pushes to the lane's branch before the remark of that number.
+    pub fn person_pushes(&self, lane: &LaneId, number: u32) -> bool {
+        self.of(&format!("{lane} pushed {number}")).is_multiple_of(3)
     }
 
     /// How often in a row a remote or a forge is out.

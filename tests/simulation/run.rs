@@ -411,6 +411,7 @@ fn started(world: &World, disturbances: Disturbances) -> RunStarted {
     let extra = u32::from(world.bug == Some(Bug::OnePlaceTooMany));
     let mut started = run_started(&world.plan, &world.git.integration, MAX_PARALLEL + extra);
     started.options.merge = world.script.merge();
+    started.options.follow = world.script.follow();
     started.options.fail_fast = disturbances.fail_fast;
     started.options.budget = disturbances.budget;
     started.options.timeout = Some(LIMIT);

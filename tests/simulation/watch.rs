@@ -17,6 +17,9 @@ use lanewright_model::{Budget, HumanGate, JobId, JobRole, Lane, LaneId, Plan, Ro
 /// Far more than the agents of a lane may use, outages included.
 const MOST_RETRIES: u32 = 200;
 
+/// More than reviewers make on a lane.
+const MOST_REMARKS: usize = 8;
+
 pub struct Watch {
     plan: Arc<Plan>,
     /// The run is to stop at the first failure.
@@ -30,6 +33,8 @@ pub struct Watch {
     retries: BTreeMap<LaneId, u32>,
     /// Tasks that have to be done again before their lane may be merged.
     again: BTreeMap<LaneId, BTreeSet<TaskId>>,
+    /// How many remarks each lane was sent back with.
+    sent_back: BTreeMap<LaneId, usize>,
     pub stops: stops::Stops,
     starts: starts::Starts,
     restarts: restarts::Restarts,
@@ -52,6 +57,7 @@ impl Watch {
             exited: HashSet::new(),
             retries: BTreeMap::new(),
             again: BTreeMap::new(),
+            sent_back: BTreeMap::new(),
             stops: Default::default(),
             starts: Default::default(),
             restarts: Default::default(),
@@ -91,6 +97,12 @@ impl Watch {
             }
             Event::LaneMoved { lane, from: LaneStage::Waiting, .. } if self.failed && self.fail_fast => {
                 return Some(format!("{lane} began after a lane had failed"));
+            }
+            Event::FeedbackReceived { lane, remarks, .. } => {
+                let times = self.sent_back.entry(lane.clone()).or_default();
+                *times += remarks.len();
+                // The record of one that died before it was durable is given again, and ignored.
+                return (*times > MOST_REMARKS).then(|| format!("{lane} is sent back without end"));
             }
             Event::RetryPlanned { lane, .. } => {
                 let retries = self.retries.entry(lane.clone()).or_default();

@@ -1,6 +1,7 @@
 //! The world that survives a crash: jobs, git, and what was written down.
 
 mod expected;
+mod following;
 mod jobs;
 mod merging;
 mod repository;
@@ -67,6 +68,8 @@ pub struct World {
     announced: FxHashSet<(LaneId, CommitId)>,
     /// How many pull requests the forge has for each lane, and for which head they were last brought up to date.
     pub pulls: BTreeMap<LaneIndex, (usize, CommitId)>,
+    /// Lanes whose pull requests the forge merged.
+    pub merged_there: BTreeSet<LaneIndex>,
     /// The heads of lanes that their tests passed at, and the merges.
     tested: FxHashSet<CommitId>,
     /// Merges that hold more than the head that was tested.
@@ -118,6 +121,7 @@ impl World {
             remote: BTreeMap::new(),
             announced: FxHashSet::default(),
             pulls: BTreeMap::new(),
+            merged_there: BTreeSet::new(),
             tested: FxHashSet::default(),
             moved: FxHashSet::default(),
             violations: Vec::new(),
@@ -332,6 +336,8 @@ impl World {
             Action::PublishMerge(lane) => self.publish(*lane, state),
             Action::PushBranch(lane) => vec![self.push_branch(*lane, state)],
             Action::OpenPullRequest(lane) => vec![self.open_pull_request(*lane, state)],
+            Action::CheckPullRequests => self.check_pull_requests(state),
+            Action::MergePullRequest(lane) => vec![self.merge_pull_request(*lane, state)],
             Action::CleanLane(lane) => {
                 self.open.remove(&(*lane, None));
                 vec![Event::LaneCleaned { lane: self.id(*lane), kept: vec![] }]

@@ -29,8 +29,9 @@ use serde_json::Value;
 
 use crate::time::{millis, optional_millis};
 use crate::{
-    AgentName, AgentPhase, Budget, ChangeSize, Checkpoint, CommitId, EventName, Failure, HumanGate, JobExit, JobId,
-    LaneId, Outage, ProcessId, PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
+    AgentName, AgentPhase, Budget, ChangeSize, Checkpoint, CommitId, EventName, Failure, Follow, HumanGate, JobExit,
+    JobId, LaneId, Outage, ProcessId, PullRequest, PullRequestStatus, Remark, RetryLevel, TaskId, Timestamp,
+    Transcript, Verdict,
 };
 
 pub use agent_report::{AgentReport, Decision, GivenContext};
@@ -87,6 +88,9 @@ pub enum Event {
         /// that failed runs again.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         retried: Vec<LaneId>,
+        /// How pull requests are followed from now on, if that changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        follow: Option<Follow>,
         /// What their next attempt is for, if `recover` chose that: `rollback` resets the agent that failed to its last
         /// state that passed, for one attempt with a different approach.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,6 +123,12 @@ pub enum Event {
         reason: StopReason,
         /// Kill instead of asking the agents to stop.
         force: bool,
+    },
+    /// The forge was asked about the pull requests that are followed; what is new follows from events before this one.
+    PullRequestsChecked {
+        /// Why it did not answer; it is asked again.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        error: String,
     },
     /// The worktree for the final gate is checked out.
     FinalOpened { worktree: Worktree },
@@ -318,6 +328,25 @@ pub enum Event {
     },
     /// The remote or the forge could not be reached; it is tried again, a few times.
     ForgeUnavailable { lane: LaneId, outage: Outage },
+    /// The forge says something else about its pull request than before.
+    PullRequestChanged {
+        lane: LaneId,
+        #[serde(flatten)]
+        status: PullRequestStatus,
+    },
+    /// Checks of its pull request failed, or reviewers commented: it continues from its branch.
+    FeedbackReceived {
+        lane: LaneId,
+        /// What its branch holds on the remote, also of other people, and holds here from now on.
+        head: CommitId,
+        remarks: Vec<Remark>,
+    },
+    /// The forge does not merge its pull request; it is asked again when something has changed.
+    PullRequestRefused {
+        lane: LaneId,
+        /// What it says.
+        reason: String,
+    },
     /// Everything that it no longer needs was removed.
     LaneCleaned {
         lane: LaneId,

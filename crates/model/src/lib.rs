@@ -84,7 +84,9 @@ pub use plan::{
     Agent, Approval, Gates, Lane, Plan, PlanFormat, PlanParts, Round, Task, TaskKind, Timeouts, UNSET_RUNNER,
 };
 pub use progress::{NotifyOn, Progress};
-pub use pull_request::{ForgeChoice, PullRequest};
+pub use pull_request::{
+    ChecksState, Follow, ForgeChoice, PullRequest, PullRequestState, PullRequestStatus, Remark, ReviewState,
+};
 pub use redact::Redactor;
 pub use replaced::{AgentPart, Replaced};
 pub use reporting::{Ci, ReportFormat};

@@ -329,6 +329,7 @@ pub fn resumed(number: u32, owner: Owner) -> Event {
         message_for: None,
         lanes: Vec::new(),
         retried: Vec::new(),
+        follow: None,
         level: None,
     }
 }
@@ -378,6 +379,7 @@ pub fn run_options() -> RunOptions {
         backoff: Duration::from_secs(1),
         outage_limit: crate::retry::OUTAGE_LIMIT,
         fallback_after: crate::retry::FALLBACK_AFTER,
+        follow: None,
         specialist_timeout: Duration::from_secs(300),
         on_orphan: OnOrphan::Continue,
         timeout: None,

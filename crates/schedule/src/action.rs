@@ -39,6 +39,11 @@ pub enum Action {
     /// Open a pull request for the lane's branch, or bring the one that there is up to date. Answer:
     /// `PullRequestOpened` or `ForgeUnavailable`.
     OpenPullRequest(LaneIndex),
+    /// Ask the forge about the pull requests that are followed. Answer: `PullRequestChanged` and `FeedbackReceived` of
+    /// lanes, then `PullRequestsChecked`.
+    CheckPullRequests,
+    /// Have the forge merge the lane's pull request. Answer: `PullRequestChanged` or `PullRequestRefused`.
+    MergePullRequest(LaneIndex),
     /// Offer the lane to its executor, and have a job started for it. Answer: `LanePlaced`, or `LaneBlocked`.
     PlaceLane(LaneIndex),
     /// Copy what the lane's own log says, until its job is over. Answer: those events, then `PlacementEnded`.
@@ -87,6 +92,8 @@ action_words! {
     Action::PublishMerge(_) => "publish_merge",
     Action::PushBranch(_) => "push_branch",
     Action::OpenPullRequest(_) => "open_pull_request",
+    Action::CheckPullRequests => "check_pull_requests",
+    Action::MergePullRequest(_) => "merge_pull_request",
     Action::PlaceLane(_) => "place_lane",
     Action::FollowLane(_) => "follow_lane",
     Action::StopPlacement { .. } => "stop_placement",

@@ -28,6 +28,7 @@ pub use run_loop::{RunLoop, RunLoopError, Step};
 pub use state::agent::{AgentState, AgentStep, RestartFrom};
 pub use state::gate::{FailedGate, Gate};
 pub use state::lane::merge::Rebuild;
+pub use state::lane::proposal::ProposalState;
 pub use state::lane::recovery::Recovery;
 pub use state::lane::{LaneEnd, LaneState, approval_at};
 pub use state::{RunState, StopState};

@@ -34,6 +34,9 @@ lanewright execute-lane plan.toml --next  # the first ready one
 [resume]
 lanewright resume  # the unfinished run
 lanewright resume r1 -m 'Use the v2 API'  # with advice for its agents
+[follow]
+lanewright follow  # for two hours
+lanewright follow r1 --once  # what is there now, as in a job of CI
 [rollback]
 lanewright rollback r1 --lane SL-1  # start one lane over
 lanewright rollback --yes  # all lanes of the unfinished run

@@ -22,7 +22,7 @@ const MAIN: Groups = &[
 
 /// All commands by what they are for. A name that does not exist is not shown.
 const GROUPS: Groups = &[
-    ("Work", &["plan", "execute-phase", "execute-lane", "resume", "gate", "stop", "rollback"]),
+    ("Work", &["plan", "execute-phase", "execute-lane", "resume", "follow", "gate", "stop", "rollback"]),
     ("Look", &["list", "status", "ui", "logs", "diff", "path", "open", "report"]),
     ("Answer", &["approve", "reject", "retry", "recover", "skip"]),
     (

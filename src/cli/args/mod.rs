@@ -37,7 +37,7 @@ pub(crate) use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, LogEvent, PruneCheckpoints, RestoreCheckpoint,
 };
 pub(crate) use repair::{Clean, Doctor};
-pub(crate) use resume::{Recover, Resume, Retry};
+pub(crate) use resume::{FollowArgs, Recover, Resume, Retry};
 pub(crate) use start::{ExecuteLane, ExecutePhase, ExecutionArgs, Intent};
 pub(crate) use state::{DropState, Offered, Publish, PullState, PushState, RemoteArgs, State, Work};
 pub(crate) use target::{AgentArgs, LaneArgs, Name, RunArg};
@@ -154,6 +154,12 @@ pub(crate) enum Command {
     /// Resume an interrupted, failed or blocked run
     #[command(after_long_help = exit_code_table())]
     Resume(Resume),
+    /// Have lanes continue whose pull requests have failed checks or new comments
+    ///
+    /// Asks the forge about the open pull requests of a run, gives what it says to the agents of their lanes, tests and pushes
+    /// what they change, and asks again. With `follow` in lanewright.toml a run does that by itself after it opened them.
+    #[command(after_long_help = exit_code_table())]
+    Follow(FollowArgs),
     /// Run failed or blocked lanes again with fresh retries
     ///
     /// And then what depends on them. Where a gate failed, the agent works before it runs again; `resume` runs the gate
@@ -274,6 +280,7 @@ impl Command {
             Self::ExecutePhase(phase) => phase.execution.detach,
             Self::ExecuteLane(lane) => lane.execution.detach,
             Self::Resume(resume) => resume.detach,
+            Self::Follow(follow) => follow.detach,
             Self::Retry(retry) => retry.detach,
             Self::Recover(recover) => recover.detach,
             Self::Approve(answer) | Self::Reject(answer) => answer.then.detach,

@@ -1,6 +1,7 @@
 //! Arguments of the commands that resume a run.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use lanewright_model::LaneId;
@@ -44,6 +45,28 @@ pub(crate) struct Resume {
     /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE", help_heading = SESSION, hide_short_help = true)]
     pub(crate) timings: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(mut_arg("yes", |yes| yes.hide_short_help(true)))]
+pub(crate) struct FollowArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArg,
+    /// For how long [default: the setting `follow`, else 2h]
+    ///
+    /// After a pull request was opened or updated, or this command began, whichever is later.
+    #[arg(long, value_name = "DURATION", value_parser = value::duration)]
+    pub(crate) time: Option<Duration>,
+    /// Ask the forge once, and end when nothing more follows from that
+    #[arg(long, conflicts_with = "time")]
+    pub(crate) once: bool,
+    /// Run in the background; return once the run has begun
+    ///
+    /// Prints how to look at it and how to stop it. What keeps it from beginning is printed, with its exit code.
+    #[arg(long, help_heading = SESSION, hide_short_help = true)]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
 }

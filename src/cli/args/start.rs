@@ -135,6 +135,10 @@ pub(crate) struct ExecutionArgs {
     #[arg(long, value_name = "DURATION", value_parser = value::limit, help_heading = LIMITS,
         hide_short_help = true)]
     pub(crate) timeout: Option<Limit>,
+    /// With --merge pr: how long checks and reviews of pull requests are followed, such as 2h
+    #[arg(long, value_name = "DURATION", value_parser = value::limit, help_heading = LIMITS,
+        hide_short_help = true)]
+    pub(crate) follow: Option<Limit>,
     /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE", conflicts_with = "rollback", help_heading = SESSION, hide_short_help = true)]
     pub(crate) timings: Option<PathBuf>,
@@ -176,6 +180,7 @@ impl ExecutionArgs {
             sandbox: flag("--sandbox", &self.sandbox),
             worktree_root: flag("--worktree-root", &self.worktree_root),
             timeout: flag("--timeout", &self.timeout),
+            follow: flag("--follow", &self.follow),
             bisect_merges: switch("--bisect-merges", self.bisect_merges, true),
             fail_fast: switch("--fail-fast", self.fail_fast, true).or(switch("--keep-going", self.keep_going, false)),
             ..Layer::default()

@@ -19,6 +19,8 @@ pub(super) use intent::{
     Adoption, PlanText, Replacement, ResumeReach, RunRequest, invalid, phase_sequence, report, single_plan,
 };
 pub(super) use lock::{LockedRun, Reach, adopt, left_to_do, lock_phase, lock_resting_run, undo_of_skip};
-pub(super) use phase::phases::{execute_lane, execute_phase, execute_plans, resume_claimed, resume_run, resume_with};
+pub(super) use phase::phases::{
+    execute_lane, execute_phase, execute_plans, follow_run, resume_claimed, resume_run, resume_with,
+};
 pub(super) use phase::planned::{PlanReader, PlannedPhase};
 pub(super) use rollback::{refusal as rollback_refusal, rollback};

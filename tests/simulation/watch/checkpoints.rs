@@ -72,6 +72,7 @@ impl Checkpoints {
                 self.ends.remove(lane);
                 self.merged.insert(lane.clone());
             }
+            Event::FeedbackReceived { lane, .. } => drop(self.merged.remove(lane)),
             Event::LaneFailed { lane, .. } => drop(self.ends.insert(lane.clone(), Failed)),
             // Lanes that another one holds back may be free again by what becomes of that one.
             Event::LaneBlocked { lane, .. } if self.begun.contains(lane) => {

@@ -7,6 +7,7 @@ use lanewright_model::{
 use lanewright_schedule::RunState;
 
 use super::super::bugs::Bug;
+use super::super::run::BY_HAND;
 use super::World;
 
 impl World {
@@ -101,7 +102,7 @@ impl World {
         }
         let mut base = state.started().unwrap().base_commit.clone();
         for dependency in self.plan.clone().dag().dependencies(lane) {
-            if let Some(head) = state.lane(*dependency).merged() {
+            if let Some(head) = state.lane(*dependency).delivered() {
                 base = self.merge(&base, head);
             }
         }
@@ -116,6 +117,13 @@ impl World {
         }
         if !self.announced.contains(&(id.clone(), head.clone())) {
             self.complain(format!("{id} was pushed at a head that no checkpoint on disk names"));
+        }
+        let there = self.remote.get(&lane).map(|there| self.content(there));
+        let is_kept = |piece: &String| !piece.contains(BY_HAND) || self.content(&head).contains(piece);
+        if there
+            .is_some_and(|there| self.by_hand.get(&lane).is_some_and(|known| !there.intersection(known).all(is_kept)))
+        {
+            self.complain(format!("what a person pushed to the branch of {id} was overwritten"));
         }
         if self.bug != Some(Bug::PushForgotten) {
             self.remote.insert(lane, head.clone());

@@ -10,6 +10,7 @@ pub(crate) mod change_size;
 mod clock;
 mod copied;
 pub mod crash;
+mod follow;
 mod held_worktrees;
 mod job;
 mod lane;
@@ -48,7 +49,7 @@ use lanewright_model::{
     AgentName, CommitId, LaneId, LaneIndex, MergedPlan, OutsideChanges, Plan, PlanFormat, PlanningFiles, PullRequest,
     Redactor, RunId, SnapshotRules, Tick, Timestamp,
 };
-use lanewright_programs::forge::{Forge, ForgeError};
+use lanewright_programs::forge::{Forge, ForgeError, Reviewers};
 use lanewright_schedule::{Action, RunState};
 use lanewright_store::{LaneDirectory, RunDirectory};
 
@@ -89,6 +90,8 @@ pub struct Executor {
     pub redactor: Redactor,
     pub snapshots: SnapshotRules,
     pub forge: Option<Forge>,
+    /// Whose comments on pull requests agents are given.
+    pub reviewers: CountedReviewers,
     /// Where lanes work that do not work here; `None`: all lanes work here.
     pub placements: Option<Arc<dyn placements::Placements>>,
     /// `None`: the state of the run stays here.
@@ -137,6 +140,14 @@ pub enum ExecutorError {
     Prompt(#[from] lanewright_agents::prompt::PromptError),
     #[error("{0}")]
     Precondition(String),
+}
+
+/// Whose comments on pull requests count.
+#[derive(Debug, Default)]
+pub struct CountedReviewers {
+    /// Besides those who may write to the repository.
+    pub listed: Vec<String>,
+    pub known: Reviewers,
 }
 
 /// What the run log knows of a lane, and the time that names what is saved of it.
@@ -193,6 +204,8 @@ impl Executor {
             Action::PublishMerge(lane) => self.publish_merge(lane, state),
             Action::PushBranch(lane) => self.push_branch(lane, state),
             Action::OpenPullRequest(lane) => self.open_pull_request(lane, state),
+            Action::CheckPullRequests => Ok(self.check_pull_requests(state)),
+            Action::MergePullRequest(lane) => self.merge_pull_request(lane, state),
             Action::CleanLane(lane) => self.clean_lane(lane, state),
             // Only without an executor: the engine gives them to it.
             Action::PlaceLane(_) | Action::FollowLane(_) | Action::StopPlacement { .. } => {
@@ -324,11 +337,12 @@ fn subject(action: &Action, plan: &Plan) -> (Option<LaneId>, Option<AgentName>) 
         | Action::PublishMerge(lane)
         | Action::PushBranch(lane)
         | Action::OpenPullRequest(lane)
+        | Action::MergePullRequest(lane)
         | Action::PlaceLane(lane)
         | Action::FollowLane(lane)
         | Action::StopPlacement { lane, .. }
         | Action::CleanLane(lane) => (of_lane(lane), None),
         Action::BisectMerges(lane) => (lane.and_then(of_lane), None),
-        Action::OpenFinal | Action::EmptyPool => (None, None),
+        Action::CheckPullRequests | Action::OpenFinal | Action::EmptyPool => (None, None),
     }
 }

@@ -16,8 +16,8 @@ pub const PORTS_PER_LANE: u16 = 10;
 
 impl Executor {
     pub(super) fn check_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
-        let merged = |lane: &LaneIndex| state.lane(*lane).merged().cloned();
-        let dependencies: Vec<CommitId> = self.plan.dag().dependencies(lane).iter().filter_map(merged).collect();
+        let delivered = |lane: &LaneIndex| state.lane(*lane).delivered().cloned();
+        let dependencies: Vec<CommitId> = self.plan.dag().dependencies(lane).iter().filter_map(delivered).collect();
         Ok(self.task(lane, state, move |executor| {
             let base = match executor.facts.options.merge {
                 MergeMode::Local => executor.integration()?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lanewright_agents::diagnose::outage_in;
 use lanewright_files::{atomic, directory};
-use lanewright_git::{GitError, PushRequest, Remote, branch_reference};
+use lanewright_git::{self as git, Checkout, GitError, Merge, Mode, PushRequest, Remote, branch_reference};
 use lanewright_model::event::Event;
 use lanewright_model::text::{last_lines, shell_line};
 use lanewright_model::{CommitId, LaneIndex, PullRequest};
@@ -39,28 +39,62 @@ impl Executor {
             }
             let pushed = executor.push(lane, &head, &ours, worktree.as_deref());
             let (remote, branch) = (executor.forge()?.remote().to_owned(), executor.lane_branch(lane));
-            let done = |()| vec![Event::BranchPushed { lane: executor.id(lane), remote, branch, head: head.clone() }];
-            executor.retry_on_outage(lane, pushed.map(done))
+            let done = || vec![Event::BranchPushed { lane: executor.id(lane), remote, branch, head: head.clone() }];
+            executor.retry_on_outage(lane, pushed.map(|taken_in| taken_in.unwrap_or_else(done)))
         }))
     }
 
-    fn push(&self, lane: LaneIndex, head: &CommitId, ours: &[CommitId], worktree: Option<&Path>) -> Result<()> {
+    /// Pushes `head`; else what it did about commits of other people on the remote's branch.
+    fn push(
+        &self,
+        lane: LaneIndex,
+        head: &CommitId,
+        ours: &[CommitId],
+        worktree: Option<&Path>,
+    ) -> Result<Option<Vec<Event>>> {
         let branch = self.lane_branch(lane);
         let (remote, reference) = (self.remote()?, branch_reference(&branch));
         let expected = remote.commit_at(&reference)?;
         if expected.as_ref() == Some(head) {
-            return Ok(());
+            return Ok(None);
         }
         if let Some(theirs) = expected.as_ref().filter(|it| !self.may_replace(it, head, ours)) {
-            return Err(foreign(&remote, &branch, Some(theirs)));
+            let taken_in = self.take_in_pushed(lane, (head, theirs), ours)?;
+            return taken_in.map(Some).ok_or_else(|| foreign(&remote, &branch, Some(theirs)));
         }
         // A hook of the user's may upload what the commits only name, and looks at the files around it.
         let worktree = worktree.filter(|place| place.join(".git").exists());
         let request = PushRequest::new(&reference, Some(head), expected.as_ref());
         match remote.push(&PushRequest { hooks: true, worktree, ..request })? {
-            true => Ok(()),
+            true => Ok(None),
             false => Err(foreign(&remote, &branch, None)),
         }
+    }
+
+    /// Merges what other people pushed to the lane's branch on top of what this run pushed there. The result is judged again.
+    fn take_in_pushed(
+        &self,
+        lane: LaneIndex,
+        (head, theirs): (&CommitId, &CommitId),
+        ours: &[CommitId],
+    ) -> Result<Option<Vec<Event>>> {
+        let (branch, remote) = (self.lane_branch(lane), self.remote()?);
+        remote.fetch(&[branch_reference(&branch)])?;
+        let continues = |own: &CommitId| self.repository.is_ancestor(own, theirs).unwrap_or(false);
+        if !self.repository.has_commit(theirs)? || !ours.iter().any(continues) {
+            return Ok(None);
+        }
+        let id = self.id(lane);
+        let message = format!("Merge {branch} of {}", remote.name());
+        let reserved = self.reserved(lane, None, &[], (head, theirs))?;
+        let merge = match git::merge(&self.repository, head, theirs, &message, &self.trailers(&id), &reserved)? {
+            Merge::Done(merge) => merge,
+            Merge::AlreadyIn | Merge::Conflict(_) => return Ok(None),
+        };
+        let want = Checkout { branch: Some(branch.clone()), start: merge.clone(), mode: Mode::Reset, adopt: true };
+        self.pool_of(lane).open(&self.holder(lane, None), &want)?;
+        let note = format!("{} was pushed to {branch} on {} by others, and is merged", theirs.short(), remote.name());
+        Ok(Some(vec![self.note(lane, note), Event::BranchMoved { lane: id, agent: None, head: merge }]))
     }
 
     /// Whether the remote's branch holds nothing that would be lost: this run pushed it, or `head` holds it.
@@ -126,11 +160,11 @@ impl Executor {
         Ok((base.clone(), Some(self.note(lane, message))))
     }
 
-    fn forge(&self) -> Result<&Forge> {
+    pub(super) fn forge(&self) -> Result<&Forge> {
         self.forge.as_ref().ok_or(ExecutorError::Missing("the forge"))
     }
 
-    fn remote(&self) -> Result<Remote> {
+    pub(super) fn remote(&self) -> Result<Remote> {
         Ok(Remote::named(&self.repository, self.forge()?.remote())?)
     }
 

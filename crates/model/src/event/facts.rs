@@ -103,6 +103,8 @@ impl Event {
             Self::PoolEmptied { .. } | Self::WorktreeMadeAhead { .. } => Facts::OF_RUN,
             Self::RunnerPaused { outage, .. } => Facts::OF_RUN.with(Blocked, &outage.line),
             Self::RunnerContinued { .. } => Facts::OF_RUN,
+            Self::PullRequestsChecked { error } if error.is_empty() => Facts::OF_RUN,
+            Self::PullRequestsChecked { error } => Facts::OF_RUN.with(Error, error),
             Self::RunResumed { message, .. } => {
                 Facts { notes: message, run_outcome: Some(None), ..Facts::OF_RUN }.milestone()
             }
@@ -166,6 +168,10 @@ impl Event {
             Self::LaneMerged { lane, .. } | Self::LaneCleaned { lane, .. } => Facts::about(lane).milestone(),
             Self::BranchPushed { lane, .. } | Self::PullRequestOpened { lane, .. } => Facts::about(lane),
             Self::ForgeUnavailable { lane, .. } => Facts::about(lane).with(Error, ""),
+            Self::PullRequestChanged { lane, .. } | Self::FeedbackReceived { lane, .. } => {
+                Facts::about(lane).milestone()
+            }
+            Self::PullRequestRefused { lane, reason } => Facts::about(lane).with(Error, reason),
             Self::LaneOffered { lane, .. } | Self::LanePlaced { lane, .. } | Self::LaneClaimed { lane, .. } => {
                 Facts::about(lane)
             }

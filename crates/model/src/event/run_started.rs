@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::optional_millis;
 use crate::{
-    AgentName, Budget, CommitId, LaneId, ListOptions, MergeMode, MergeStyle, MustHavesRule, PhaseId, PlanFormat,
-    ProcessId, RunId,
+    AgentName, Budget, CommitId, Follow, LaneId, ListOptions, MergeMode, MergeStyle, MustHavesRule, PhaseId,
+    PlanFormat, ProcessId, RunId,
 };
 
 /// What a run was started with: everything that the plan does not say.
@@ -133,6 +133,9 @@ pub struct RunOptions {
     #[serde(with = "crate::time::millis", default = "fallback_after")]
     #[cfg_attr(feature = "schema", schemars(with = "u64", skip_serializing_if = "super::added_later"))]
     pub fallback_after: Duration,
+    /// How pull requests are followed after they were opened; absent: they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow: Option<Follow>,
     /// The time limit of an agent.
     #[serde(with = "crate::time::millis")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]

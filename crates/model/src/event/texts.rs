@@ -11,6 +11,9 @@ impl Event {
             Self::GateAnswered { message, .. } | Self::RunResumed { message, .. } | Self::Noted { message, .. } => {
                 change(message);
             }
+            Self::PullRequestsChecked { error } => change(error),
+            Self::PullRequestRefused { reason, .. } => change(reason),
+            Self::FeedbackReceived { remarks, .. } => remarks.iter_mut().for_each(|remark| change(&mut remark.text)),
             Self::EventLogged { data, .. } => data.iter_mut().for_each(|data| change_texts(data, change)),
             Self::SnapshotFailed { error, .. } | Self::SnapshotDamaged { error, .. } => change(error),
             Self::WorktreeMadeAhead { error, .. } => change(error),
@@ -49,6 +52,7 @@ impl Event {
             Self::AgentMerged { .. } | Self::AgentReset { .. } | Self::ChangesMeasured { .. } => {}
             Self::MergeStaged { .. } | Self::MergeSuperseded { .. } | Self::MergesBisected { .. } => {}
             Self::LaneMerged { .. } | Self::BranchPushed { .. } | Self::PullRequestOpened { .. } => {}
+            Self::PullRequestChanged { .. } => {}
         }
     }
 }

@@ -296,6 +296,7 @@ fn any_run_event() -> impl Strategy<Value = Event> {
         }),
         1 => option::of(0i64..99).prop_map(paused),
         1 => Just(Event::RunnerContinued { account: "true".to_owned() }),
+        1 => any_text().prop_map(|error| Event::PullRequestsChecked { error }),
         1 => option::of(Just("SL-1".to_owned()))
             .prop_map(|culprit| Event::MergesBisected { lane: None, culprit, commit: None }),
     ]
@@ -358,6 +359,13 @@ fn any_lane_ending() -> impl Strategy<Value = Event> {
             let pull_request = PullRequest { url, number, base: "main".to_owned() };
             Event::PullRequestOpened { lane, pull_request, head: commit('5'), updated: false }
         }),
+        (any_lane(), any_status()).prop_map(|(lane, status)| Event::PullRequestChanged { lane, status }),
+        (any_lane(), any_text()).prop_map(|(lane, text)| Event::FeedbackReceived {
+            lane,
+            head: commit('5'),
+            remarks: vec![Remark { id: "check:build".into(), by: "build".into(), path: None, line: None, text }]
+        }),
+        (any_lane(), any_text()).prop_map(|(lane, reason)| Event::PullRequestRefused { lane, reason }),
         (any_lane(), any_text()).prop_map(|(lane, reason)| Event::LaneSkipped { lane, reason }),
         any_lane().prop_map(|lane| Event::RollbackBegun { lane, to: String::new() }),
         (any_lane(), kept).prop_map(|(lane, kept)| Event::LaneRolledBack {
@@ -439,4 +447,16 @@ fn moved() -> Event {
         Place { host: host.to_owned(), repository: repository.into(), worktree_root: worktree_root.into() }
     };
     Event::RunMoved(Box::new(RunMoved { from: place("ci"), to: place("desk"), slots: vec![] }))
+}
+
+fn any_status() -> impl Strategy<Value = PullRequestStatus> {
+    let words = (select(PullRequestState::ALL), select(ChecksState::ALL), select(ReviewState::ALL));
+    (words, any::<bool>()).prop_map(|((state, checks, review), is_changed)| PullRequestStatus {
+        state,
+        checks,
+        review,
+        retargeted: is_changed.then(|| "release".to_owned()),
+        moved_to: is_changed.then(|| commit('6')),
+        failed: if checks == ChecksState::Failed { vec!["build".to_owned()] } else { Vec::new() },
+    })
 }

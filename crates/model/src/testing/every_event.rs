@@ -173,6 +173,7 @@ fn resumed_with(
         message_for,
         lanes,
         retried,
+        follow: None,
         level: None,
     }
 }
@@ -449,5 +450,29 @@ fn latest() -> Vec<Event> {
                 is_fallback: true,
             })),
         },
+        Event::PullRequestsChecked { error: "HTTP 502".into() },
+        Event::PullRequestChanged {
+            lane: lane(),
+            status: PullRequestStatus {
+                state: PullRequestState::Open,
+                checks: ChecksState::Failed,
+                review: ReviewState::ChangesRequested,
+                retargeted: Some("release".into()),
+                moved_to: Some(commit('c')),
+                failed: vec!["build".into()],
+            },
+        },
+        Event::FeedbackReceived {
+            lane: lane(),
+            head: commit('c'),
+            remarks: vec![Remark {
+                id: "comment:5".into(),
+                by: "reviewer".into(),
+                path: Some("src/lib.rs".into()),
+                line: Some(12),
+                text: "this leaks".into(),
+            }],
+        },
+        Event::PullRequestRefused { lane: lane(), reason: "conflicts with main".into() },
     ]
 }

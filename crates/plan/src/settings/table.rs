@@ -11,7 +11,7 @@ use lanewright_model::plan::{SPECIALIST_TIME_LIMIT, SharedFiles, TASK_TIME_LIMIT
 use lanewright_model::retry::{FALLBACK_AFTER, OUTAGE_LIMIT};
 use lanewright_model::runner::RunnerText;
 use lanewright_model::{
-    Ci, Dollars, ExecutorSettings, ForgeChoice, GitDirectory, LaneOrder, LaneSplit, MergeChoice, MustHavesRule,
+    Ci, Dollars, ExecutorSettings, Follow, ForgeChoice, GitDirectory, LaneOrder, LaneSplit, MergeChoice, MustHavesRule,
     OnOrphan, OutsideChanges, PublishMode, SandboxChoice, Sign, SignOff, SnapshotRules, Submodules, Timeouts,
 };
 
@@ -296,6 +296,17 @@ settings! {
     forge: ForgeChoice { value::choice, default "auto" = |_| ForgeChoice::Auto }
     /// The program and its arguments that open pull requests instead of `gh` and `glab`.
     pull_request_command: Option<Vec<String>> { some(value::arguments), default "none" = |_| None }
+    /// How long pull requests are followed after they were opened, with `merge = "pr"`: failed checks and comments go to the
+    /// lane's agents; or `none`.
+    follow: Option<Duration> { value::limit, flags ["--follow"], default "none" = |_| None }
+    /// How often a lane continues after its pull request was opened before it waits for you.
+    follow_rounds: u32 { value::number, default "3" = |_| Follow::ROUNDS }
+    /// Whether pull requests that are followed are merged when their checks passed and their reviews are complete.
+    auto_merge: bool { value::boolean, default "false" = |_| false }
+    /// Who may comment on pull requests besides those who may write to the repository, programs such as `name[bot]` included.
+    reviewers: Option<Vec<String>> { some(value::arguments), default "none" = |_| None }
+    /// The program and its arguments that print what became of a pull request as JSON, with `pull_request_command`.
+    pull_request_status_command: Option<Vec<String>> { some(value::arguments), default "none" = |_| None }
     /// The remote that branches are pushed to, with `merge = "pr"` and by `publish`.
     remote: Option<String> {
         some(value::remote), default "the remote that the base branch follows, else `origin`" = |_| None

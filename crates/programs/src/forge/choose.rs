@@ -22,6 +22,7 @@ pub(super) enum ForgeProgram {
 pub struct ForgeSettings {
     pub choice: ForgeChoice,
     pub command: Option<Vec<String>>,
+    pub status_command: Option<Vec<String>>,
     pub remote: String,
     /// Where the remote is: as git resolves it, and as the user wrote it.
     pub urls: Vec<String>,
@@ -32,8 +33,8 @@ impl Forge {
     /// Finds out which forge is meant, and that it can be used: the program is there and logged in.
     pub fn ready(settings: ForgeSettings) -> Result<Self, ForgeError> {
         let address = settings.urls.iter().find_map(|url| Address::parse(url));
-        let ForgeSettings { choice, command, remote, directory, .. } = settings;
-        let forge = Self { program: ForgeProgram::Gh, directory, address, remote };
+        let ForgeSettings { choice, command, status_command, remote, directory, .. } = settings;
+        let forge = Self { program: ForgeProgram::Gh, directory, address, remote, status_command };
         let with = |program: ForgeProgram| Self { program, ..forge.clone() };
         let chosen = match (choice, command) {
             (ForgeChoice::Command | ForgeChoice::Auto, Some(command)) => with(ForgeProgram::Command(command)),

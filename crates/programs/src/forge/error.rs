@@ -16,6 +16,10 @@ pub enum ForgeError {
     Unknown { remote: String },
     #[error("`forge` is `command`, and no `pull_request_command` is set")]
     NoCommand,
+    #[error("`follow` is set, and no `pull_request_status_command` says what becomes of pull requests")]
+    NoStatusCommand,
+    #[error("`pull_request_command` opens pull requests, and does not merge them")]
+    NoMerge,
     #[error("`pull_request_command` opens pull requests, and knows no issues")]
     NoIssues,
     #[error("cannot start `{command}`: {source}")]
@@ -50,6 +54,8 @@ impl ForgeError {
                 "set `forge` in lanewright.toml to `gh` or `glab`, or `pull_request_command` to a command".to_owned()
             }
             Self::NoCommand => "set it in lanewright.toml, such as [\"./open-pull-request\"]".to_owned(),
+            Self::NoStatusCommand => "set it in lanewright.toml, such as [\"./pull-request-status\"]".to_owned(),
+            Self::NoMerge => "merge it on the forge".to_owned(),
             Self::NoIssues => "set `forge` in lanewright.toml to `gh` or `glab`".to_owned(),
             Self::Failed { .. } => "fix what it names".to_owned(),
             Self::Start { .. } => "check that it is executable".to_owned(),

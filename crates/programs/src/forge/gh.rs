@@ -62,13 +62,13 @@ pub(super) fn call(forge: &Forge, list: &str) -> Vec<String> {
     [api(forge), words(["--paginate", &in_repository(forge, list)])].concat()
 }
 
-fn api(forge: &Forge) -> Vec<String> {
+pub(super) fn api(forge: &Forge) -> Vec<String> {
     let named = forge.public_address();
     let host = named.map(|address| words(["--hostname", &address.host])).unwrap_or_default();
     [words(["gh", "api"]), host].concat()
 }
 
-fn in_repository(forge: &Forge, path: &str) -> String {
+pub(super) fn in_repository(forge: &Forge, path: &str) -> String {
     format!("repos/{}/{path}", forge.public_address().map_or("{owner}/{repo}", |address| &address.path))
 }
 

@@ -84,18 +84,18 @@ pub(super) fn call(forge: &Forge, list: &str) -> Vec<String> {
     [api(forge), words(["--paginate", &format!("{}/{list}", project(forge))])].concat()
 }
 
-fn api(forge: &Forge) -> Vec<String> {
+pub(super) fn api(forge: &Forge) -> Vec<String> {
     let named = forge.public_address();
     let host = named.map(|address| words(["--hostname", &address.host])).unwrap_or_default();
     [words(["glab", "api"]), host].concat()
 }
 
-fn merge_requests(forge: &Forge) -> String {
+pub(super) fn merge_requests(forge: &Forge) -> String {
     format!("{}/merge_requests", project(forge))
 }
 
 /// `:id` is the project that `glab` finds itself.
-fn project(forge: &Forge) -> String {
+pub(super) fn project(forge: &Forge) -> String {
     let named = forge.public_address();
     format!("projects/{}", named.map_or_else(|| ":id".to_owned(), |address| percent_encoded(&address.path)))
 }

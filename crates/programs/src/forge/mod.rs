@@ -7,10 +7,14 @@ mod address;
 mod choose;
 mod command;
 mod error;
+mod follow;
 mod gh;
+mod gh_review;
 mod glab;
+mod glab_review;
 mod issues;
 mod program;
+mod review;
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +24,9 @@ use lanewright_model::PullRequest;
 
 pub use choose::ForgeSettings;
 pub use error::ForgeError;
+pub use follow::Reviewers;
 pub use issues::IssueFilter;
+pub use review::{Check, Comment, Review};
 
 #[derive(Debug, Clone)]
 pub struct Forge {
@@ -28,6 +34,8 @@ pub struct Forge {
     directory: PathBuf,
     address: Option<Address>,
     remote: String,
+    /// The user's command that says what becomes of pull requests.
+    status_command: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,9 @@
 //! Folding events into a lane, and into what the run keeps of its lanes.
 
 use lanewright_model::event::{Event, LanePoint, LaneStage, SnapshotReason};
-use lanewright_model::{AgentName, Approval, Checkpoint, CommitId, Lane, LaneIndex, MergeMode, Stage, Timestamp};
+use lanewright_model::{
+    AgentName, Approval, Checkpoint, CommitId, Lane, LaneIndex, MergeMode, Remark, Stage, Timestamp,
+};
 
 use crate::apply::Fault;
 use crate::apply::judge::Words;
@@ -30,6 +32,7 @@ impl RunState {
             Event::LaneBlocked { reason, .. } => self.end_lane(lane, LaneEnd::Blocked(reason.clone())),
             Event::LaneSkipped { .. } => self.skip_lane(lane),
             Event::StopRequested { force, .. } => self.stop_lane(lane, *force),
+            Event::FeedbackReceived { head, remarks, .. } => self.feedback_received(lane, head, remarks, at),
             Event::BranchMoved { agent, head, .. } => self.branch_moved(lane, agent.as_ref(), head, at)?,
             Event::JobPlanned { job, made_with } => self.job_planned(lane, job, made_with.as_deref(), at)?,
             Event::JobExited { job, exit, report, reading, transcript } => {
@@ -64,6 +67,8 @@ impl RunState {
             | Event::MustHavesChecked { .. }
             | Event::BranchPushed { .. }
             | Event::PullRequestOpened { .. }
+            | Event::PullRequestChanged { .. }
+            | Event::PullRequestRefused { .. }
             | Event::ForgeUnavailable { .. }
             | Event::LaneCleaned { .. } => {
                 apply_to_state(&mut self.lanes[lane.at()], event, self.plan.lane(lane), at);
@@ -87,6 +92,7 @@ impl RunState {
             | Event::WorktreeMadeAhead { .. } => {}
             // See `apply_to_run`.
             Event::RunStarted(_)
+            | Event::PullRequestsChecked { .. }
             | Event::RunResumed { .. }
             | Event::RunMoved(_)
             | Event::RunFinished { .. }
@@ -139,6 +145,17 @@ impl RunState {
             }
         }
         Ok(())
+    }
+
+    /// The lane continues from its branch, which another person may have moved. What depends on it and has not begun waits
+    /// for it again.
+    fn feedback_received(&mut self, lane: LaneIndex, head: &CommitId, remarks: &[Remark], at: Timestamp) {
+        if !self.lanes[lane.at()].is_followed() || !self.lanes[lane.at()].proposal.send_back(remarks) {
+            return;
+        }
+        self.lanes[lane.at()].take_up_again(head, self.plan.lane(lane), at);
+        self.unfinish();
+        self.count_dependants(lane, false);
     }
 
     fn lane_merged(&mut self, lane: LaneIndex, commit: &CommitId) {
@@ -259,7 +276,11 @@ fn apply_to_state(state: &mut LaneState, event: &Event, plan: &Lane, at: Timesta
         }
         Event::LaneBased { base, port, missing, .. } => state.work.begin(base, *port, missing),
         Event::WorktreeOpened { agent: None, worktree, .. } => state.open(worktree),
-        Event::FailureNoted { agent: None, failure, .. } => state.failure = Some(failure.clone()),
+        Event::FailureNoted { agent, failure, .. } => {
+            // What the lane was sent back for is noted as a failure.
+            state.proposal.feedback.clear();
+            state.failure = Some(failure.clone()).filter(|_| agent.is_none()).or(state.failure.take());
+        }
         // What a person did may be nowhere else: it outlives the merge.
         Event::SnapshotTaken { reason: SnapshotReason::External, .. } => {}
         Event::SnapshotTaken { agent, commit, reference, context, .. } => {
@@ -280,9 +301,11 @@ fn apply_to_state(state: &mut LaneState, event: &Event, plan: &Lane, at: Timesta
             state.validation.search = guilty.map_or(Search::FoundNothing, Search::Found);
         }
         Event::MustHavesChecked { head, verdicts, .. } => state.validation.check(head, verdicts),
-        Event::BranchPushed { .. } | Event::PullRequestOpened { .. } | Event::ForgeUnavailable { .. } => {
-            state.proposal.apply(event, at);
-        }
+        Event::BranchPushed { .. }
+        | Event::PullRequestOpened { .. }
+        | Event::PullRequestChanged { .. }
+        | Event::PullRequestRefused { .. }
+        | Event::ForgeUnavailable { .. } => state.proposal.apply(event, at),
         Event::LaneCleaned { .. } => state.clean(),
         _ => {}
     }

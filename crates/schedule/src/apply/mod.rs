@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lanewright_model::event::{Event, LaneStage, Owner, Record, RunStarted};
-use lanewright_model::{AgentName, AgentPhase, Budget, LaneId, LaneIndex, MergeMode, Plan, RetryLevel, Timestamp};
+use lanewright_model::{
+    AgentName, AgentPhase, Budget, Follow, LaneId, LaneIndex, MergeMode, Plan, RetryLevel, Timestamp,
+};
 
 use crate::apply::agent::Worker;
 use crate::state::gate::Gate;
@@ -44,6 +46,7 @@ impl RunState {
     /// A [`Fault`]; the state is then not to be used any more.
     pub fn apply(&mut self, record: &Record) -> Result<(), Fault> {
         let event = &record.event;
+        self.following.apply(event, record.at);
         if let Some(id) = event.lane() {
             let lane = self.find(id).ok_or_else(|| Fault::UnknownLane(id.clone()))?;
             self.note_copy(lane, record);
@@ -124,10 +127,11 @@ impl RunState {
                 retried,
                 level,
                 pinned_sha256,
+                follow,
                 ..
             } => {
                 self.change_owner(owner);
-                self.change_limits(*timeout, *budget);
+                self.change_limits(*timeout, *budget, *follow);
                 self.run_resumed(*number, (lanes, retried, *level), at);
                 if pinned_sha256.is_some() {
                     // Their set-up may be another one now.
@@ -186,12 +190,13 @@ impl RunState {
     }
 
     /// Limits that hold from now on; a time limit of zero is none.
-    fn change_limits(&mut self, timeout: Option<Duration>, budget: Option<Budget>) {
+    fn change_limits(&mut self, timeout: Option<Duration>, budget: Option<Budget>, follow: Option<Follow>) {
         let Some(started) = &mut self.started else { return };
         if let Some(limit) = timeout {
             started.options.timeout = Some(limit).filter(|limit| !limit.is_zero());
         }
         started.options.budget = budget.unwrap_or(started.options.budget);
+        started.options.follow = follow.or(started.options.follow);
     }
 
     fn change_owner(&mut self, owner: &Owner) {

@@ -9,6 +9,7 @@ impl RunState {
     pub(super) fn sleep(&mut self, duration: Duration) {
         self.alive_since = self.alive_since.map(|since| since.plus(duration));
         self.pauses.sleep(duration);
+        self.following.sleep(duration);
         for lane in &mut self.lanes {
             lane.clock.sleep(duration);
             lane.placement.sleep(duration);

@@ -58,6 +58,10 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
         LaneStage::Classified => classified(deciding, lane),
         LaneStage::Requirements => round(deciding, lane, Round::Requirements),
         LaneStage::Synthesis => synthesis(deciding, lane),
+        // Of a lane that continues after its pull request was opened, nothing is left here but its branch.
+        LaneStage::Implementation if lane_state.worktree().is_none() => {
+            deciding.want(Action::OpenWorktree { lane, agent: None });
+        }
         LaneStage::Implementation => round(deciding, lane, Round::Implementation),
         LaneStage::Validation => validation(deciding, lane),
         LaneStage::Review => round(deciding, lane, Round::Review),

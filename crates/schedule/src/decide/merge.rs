@@ -8,6 +8,7 @@ use lanewright_model::{
 use crate::action::Action;
 use crate::decide::deciding::{Deciding, leave_branch, move_on, reach, run_gate};
 use crate::decide::failure_routing::{search_first, send_back, tests_failed};
+use crate::decide::follow::answer;
 use crate::decide::proposal::propose;
 use crate::state::no_progress::{Decision, MOST};
 
@@ -16,6 +17,9 @@ pub(crate) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
     let lane_state = state.lane(lane);
     if lane_state.merged().is_some() {
         return move_on(deciding, lane, LaneStage::Complete);
+    }
+    if !lane_state.proposal.feedback.is_empty() {
+        return answer(deciding, lane, &lane_state.proposal.feedback);
     }
     if state.is_lane_run() {
         if let Some(head) = lane_state.head().cloned() {

@@ -6,6 +6,7 @@
 mod agent;
 mod deciding;
 mod failure_routing;
+mod follow;
 mod forecast;
 mod lane;
 mod merge;
@@ -19,6 +20,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::action::Action;
 use crate::decide::deciding::{Deciding, wait_for_jobs};
+use crate::decide::follow::follow;
 use crate::decide::lane::decide_lane;
 use crate::state::RunState;
 use crate::state::gate::Gate;
@@ -70,7 +72,8 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
             state.indexes.active().iter().all(|&lane| state.indexes.is_held_back(lane) && state.lane(lane).is_quiet())
         }
     };
-    if at_rest && deciding.out.events.is_empty() {
+    let follows = state.stop.is_none() && follow(&mut deciding);
+    if at_rest && !follows && deciding.out.events.is_empty() {
         conclude(&mut deciding);
     }
     deciding.out

@@ -24,6 +24,7 @@ struct Marks {
     failed: bool,
     complete: bool,
     moved: bool,
+    followed: bool,
 }
 
 /// Lanes by how they stand.
@@ -49,6 +50,8 @@ pub(crate) struct LaneIndexes {
     complete: usize,
     /// Lanes with agents whose phases are not all on record.
     moved: BTreeSet<LaneIndex>,
+    /// Lanes whose pull requests are open.
+    followed: BTreeSet<LaneIndex>,
 }
 
 /// What the plan says of which lanes may not run side by side.
@@ -120,6 +123,7 @@ impl LaneIndexes {
             failed: 0,
             complete: 0,
             moved: BTreeSet::new(),
+            followed: BTreeSet::new(),
             rules: Arc::new(rules),
         }
     }
@@ -132,6 +136,11 @@ impl LaneIndexes {
     /// Lanes with agents whose phases are not all on record here.
     pub(crate) fn moved(&self) -> &BTreeSet<LaneIndex> {
         &self.moved
+    }
+
+    /// Lanes whose pull requests may still be sent back.
+    pub(crate) fn followed(&self) -> &BTreeSet<LaneIndex> {
+        &self.followed
     }
 
     /// The length of the longest path from the beginning of the lane to the end.
@@ -204,14 +213,14 @@ impl LaneIndexes {
         self.marks[index.at()] = marks;
         self.failed = self.failed + usize::from(marks.failed) - usize::from(before.failed);
         self.complete = self.complete + usize::from(marks.complete) - usize::from(before.complete);
-        match marks.active {
-            true => self.active.insert(index),
-            false => self.active.remove(&index),
-        };
-        match marks.moved {
-            true => self.moved.insert(index),
-            false => self.moved.remove(&index),
-        };
+        let sets =
+            [(marks.active, &mut self.active), (marks.moved, &mut self.moved), (marks.followed, &mut self.followed)];
+        for (belongs, set) in sets {
+            match belongs {
+                true => set.insert(index),
+                false => set.remove(&index),
+            };
+        }
         if marks.holds != before.holds {
             self.hold(index, marks.holds);
         }
@@ -295,6 +304,7 @@ impl Marks {
             failed: matches!(lane.end, Some(LaneEnd::Failed(_))),
             complete,
             moved: lane.has_moves_to_record(),
+            followed: lane.is_followed(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The state of a run: what its events add up to.
 
 pub(crate) mod agent;
+pub(crate) mod following;
 pub(crate) mod gate;
 pub(crate) mod indexes;
 pub(crate) mod lane;
@@ -20,6 +21,7 @@ use lanewright_model::{
     Usage,
 };
 
+use crate::state::following::Following;
 use crate::state::gate::Gate;
 use crate::state::indexes::LaneIndexes;
 use crate::state::lane::{LaneEnd, LaneState, approval_at, current_round};
@@ -41,6 +43,7 @@ pub struct RunState {
     pub(crate) running_attempts: usize,
     /// Accounts of runners whose attempts wait.
     pub(crate) pauses: Pauses,
+    pub(crate) following: Following,
     pub(crate) integration: Option<CommitId>,
     pub(crate) final_worktree: Option<Worktree>,
     pub(crate) final_gate: Gate,
@@ -93,6 +96,7 @@ impl RunState {
             merge_queue: VecDeque::new(),
             running_attempts: 0,
             pauses: Pauses::default(),
+            following: Following::default(),
             integration: None,
             final_worktree: None,
             final_gate: Gate::Due,

@@ -224,10 +224,16 @@ fn ready_lanes(history: &RunHistory) -> String {
 
 fn where_the_work_is(history: &RunHistory) -> String {
     let count = counted(history.done(), "lane");
-    let proposed = |lane: &LaneHistory| Some(format!("{} {}", lane.id, clean(&lane.pull_request.as_ref()?.url)));
+    let proposed = |lane: &LaneHistory| {
+        let status = lane.pull_request_status.as_ref().map(|status| format!(": {}", clean(&status.to_string())));
+        Some(format!("{} {}{}", lane.id, clean(&lane.pull_request.as_ref()?.url), status.unwrap_or_default()))
+    };
     let proposed: Vec<String> = history.lanes().iter().filter_map(proposed).collect();
     if !proposed.is_empty() {
-        return format!("{count} done. For you to merge:\n  {}", proposed.join("\n  "));
+        let is_open = |lane: &LaneHistory| lane.pull_request_status.as_ref().is_none_or(|status| !status.is_closed());
+        let any_open = history.lanes().iter().any(|lane| lane.pull_request.is_some() && is_open(lane));
+        let what = if any_open { "For you to merge" } else { "Their pull requests" };
+        return format!("{count} done. {what}:\n  {}", proposed.join("\n  "));
     }
     if !history.run.merges() {
         return format!("{count} done; each lane's work is on its own branch, nothing was merged.");

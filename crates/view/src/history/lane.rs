@@ -11,8 +11,8 @@ use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, listed};
 use lanewright_model::{
     Agent, AgentName, AgentPhase, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole,
-    Lane, LaneId, Plan, PullRequest, RetryLevel, Round, Stage, Task, TaskId, Timestamp, Usage, UserSetup, Verdict,
-    user_setup,
+    Lane, LaneId, Plan, PullRequest, PullRequestStatus, RetryLevel, Round, Stage, Task, TaskId, Timestamp, Usage,
+    UserSetup, Verdict, user_setup,
 };
 use serde::Serialize;
 
@@ -118,6 +118,8 @@ pub struct LaneFacts {
     /// The integration branch after the lane's merge.
     pub merge_commit: Option<CommitId>,
     pub pull_request: Option<PullRequest>,
+    /// What the forge says of it, where it is followed.
+    pub pull_request_status: Option<PullRequestStatus>,
     pub(crate) is_cleaned: bool,
     /// Whether its rollback began and is not finished.
     pub(crate) is_half_rolled_back: bool,

@@ -122,7 +122,11 @@ impl LaneFacts {
             }
             Event::MergeStaged { .. } => self.merging = true,
             Event::LaneMerged { commit, onto, .. } => self.merged(commit, onto, at),
-            Event::PullRequestOpened { pull_request, .. } => self.pull_request = Some(pull_request.clone()),
+            Event::PullRequestOpened { pull_request, .. } => {
+                (self.pull_request, self.pull_request_status) = (Some(pull_request.clone()), None);
+            }
+            Event::PullRequestChanged { status, .. } => self.pull_request_status = Some(status.clone()),
+            Event::FeedbackReceived { .. } => self.feedback_received(at),
             Event::LaneCleaned { kept, .. } => (self.is_cleaned, self.kept) = (true, kept.clone()),
             Event::LaneFailed { failure, .. } => self.failed(failure, at),
             Event::LaneBlocked { reason, .. } => self.ended(Ending::Blocked(reason.clone()), at),
@@ -147,6 +151,7 @@ impl LaneFacts {
             Event::FinalOpened { .. } | Event::PhaseBlocked { .. } | Event::PoolEmptied { .. } => {}
             Event::Slept { .. } | Event::EventLogged { .. } => {}
             Event::RunnerPaused { .. } | Event::RunnerContinued { .. } => {}
+            Event::PullRequestsChecked { .. } | Event::PullRequestRefused { .. } => {}
         }
     }
 
@@ -391,6 +396,14 @@ impl LaneFacts {
         self.merges.push(MergeView { at, agent: None, commit: commit.clone(), onto: Some(onto.clone()) });
     }
 
+    /// Its pull request is open, and it continues.
+    fn feedback_received(&mut self, at: Timestamp) {
+        self.transitions.push((self.stage, LaneStage::AwaitingUserApproval, at));
+        (self.stage, self.merge_commit, self.finished) = (LaneStage::AwaitingUserApproval, None, None);
+        (self.is_cleaned, self.merging, self.workplace) = (false, false, Workplace::default());
+        self.approved.retain(|gate| *gate != Approval::Changes);
+    }
+
     fn ended(&mut self, ending: Ending, at: Timestamp) {
         self.ending = Some(ending);
         self.finished = Some(at);
@@ -407,6 +420,7 @@ impl LaneFacts {
         (self.stage, self.workplace, self.merging) = (LaneStage::Waiting, Workplace::default(), false);
         (self.base, self.missing, self.merge_commit, self.pull_request) = (None, None, None, None);
         (self.delayed_until, self.changes, self.left_out, self.point) = (None, None, None, None);
+        self.pull_request_status = None;
         self.protected.clear();
         self.must_haves.clear();
         self.approved.clear();

@@ -11,8 +11,8 @@ use lanewright_model::must_haves::tally;
 use lanewright_model::text::{counted, headline, listed, shell_line};
 use lanewright_model::time::short;
 use lanewright_model::{
-    AgentName, Approval, Checkpoint, CommitId, ExitCause, Failure, FailureKind, JobExit, JobId, JobRole, LaneId,
-    Outage, OutageKind, RetryLevel, Timestamp, Transcript, Verdict,
+    AgentName, Approval, Checkpoint, ChecksState, CommitId, ExitCause, Failure, FailureKind, JobExit, JobId, JobRole,
+    LaneId, Outage, OutageKind, Remark, RetryLevel, Timestamp, Transcript, Verdict,
 };
 
 use crate::answers::approvals::{answer_word, commit_of, subject_of};
@@ -172,6 +172,18 @@ fn sentence(record: &Record, history: &RunHistory, offset: FixedOffset) -> Optio
             let how = if *updated { "brought up to date" } else { "opened" };
             lasting(Good, format!("pull request {how}: {}", pull_request.url))
         }
+        Event::PullRequestChanged { status, .. } => {
+            let tone = if status.checks == ChecksState::Failed { Warn } else { Plain };
+            lasting(tone, format!("pull request: {status}"))
+        }
+        Event::FeedbackReceived { remarks, .. } => feedback_received(remarks),
+        Event::PullRequestRefused { reason, .. } => {
+            passing(Warn, format!("the forge does not merge the pull request: {reason}"))
+        }
+        Event::PullRequestsChecked { error } if !error.is_empty() => {
+            passing(Warn, format!("the forge did not say what became of pull requests: {error}"))
+        }
+        Event::PullRequestsChecked { .. } => None,
         Event::ForgeUnavailable { outage, .. } => {
             lasting(Warn, format!("the remote or the forge cannot be reached: {}", outage.line))
         }
@@ -215,6 +227,14 @@ fn after_colon(message: &str) -> String {
 fn run_started(started: &RunStarted) -> Option<Line> {
     let RunStarted { run_id, phase, base_branch, base_commit, .. } = started;
     lasting(Tone::Plain, format!("run {run_id} of {phase} started on {base_branch} at {}", base_commit.short()))
+}
+
+fn feedback_received(remarks: &[Remark]) -> Option<Line> {
+    let (checks, comments): (Vec<_>, Vec<_>) = remarks.iter().partition(|remark| remark.is_of_check());
+    let parts = [(checks.len(), "failed check"), (comments.len(), "comment")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, noun)| counted(*count, noun)).collect();
+    lasting(Tone::Warn, format!("the pull request was sent back with {}; the lane continues", parts.join(" and ")))
 }
 
 fn run_moved(moved: &RunMoved) -> Option<Line> {

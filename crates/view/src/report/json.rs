@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use lanewright_model::event::{AgentReport, LaneStage, RunOutcome, RunStarted, StopReason};
 use lanewright_model::job::JobKind;
 use lanewright_model::{
-    AgentName, Budget, CommitId, Diagnosis, ExitCause, LaneId, MergeMode, Outage, PhaseId, PullRequest, RetryLevel,
-    RunId, TaskId, Timestamp, Transcript, Usage, Verdict,
+    AgentName, Budget, CommitId, Diagnosis, ExitCause, LaneId, MergeMode, Outage, PhaseId, PullRequest,
+    PullRequestStatus, RetryLevel, RunId, TaskId, Timestamp, Transcript, Usage, Verdict,
 };
 use serde::Serialize;
 
@@ -155,6 +155,8 @@ struct ReportedLane<'a> {
     /// The integration branch after its merge.
     merge_commit: Option<&'a CommitId>,
     pull_request: Option<&'a PullRequest>,
+    /// What the forge says of it, where it is followed.
+    pull_request_status: Option<&'a PullRequestStatus>,
     usage: Usage,
     /// In the order in which they began.
     attempts: Vec<ReportedJob<'a>>,
@@ -339,6 +341,7 @@ fn lane<'a>(report: &'a LaneReport<'_>) -> ReportedLane<'a> {
         head: lane.workplace.head.as_ref(),
         merge_commit: lane.merge_commit.as_ref(),
         pull_request: lane.pull_request.as_ref(),
+        pull_request_status: lane.pull_request_status.as_ref(),
         usage: lane.usage(),
         attempts: jobs(&report.attempts),
         gates: jobs(&report.gates),

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use lanewright_model::event::{LaneStage, RunOutcome};
 use lanewright_model::job::JobKind;
 use lanewright_model::{
-    AgentName, AgentPhase, CommitId, LaneId, PhaseId, PullRequest, RetryLevel, RunId, TaskId, Timestamp, Usage, Verdict,
+    AgentName, AgentPhase, CommitId, LaneId, PhaseId, PullRequest, PullRequestStatus, RetryLevel, RunId, TaskId,
+    Timestamp, Usage, Verdict,
 };
 use serde::Serialize;
 
@@ -98,6 +99,8 @@ pub struct LaneStatus<'a> {
     /// The integration branch after its merge.
     merge_commit: Option<&'a CommitId>,
     pull_request: Option<&'a PullRequest>,
+    /// What the forge says of it, where it is followed.
+    pull_request_status: Option<&'a PullRequestStatus>,
     snapshots: &'a [SnapshotView],
     must_haves: &'a [Verdict],
     /// The protected files that it changes: it is merged once a person has approved them.
@@ -210,6 +213,7 @@ impl<'a> LaneStatus<'a> {
             head: lane.workplace.head.as_ref(),
             merge_commit: lane.merge_commit.as_ref(),
             pull_request: lane.pull_request.as_ref(),
+            pull_request_status: lane.pull_request_status.as_ref(),
             snapshots: &lane.snapshots,
             must_haves: &lane.must_haves,
             protected: &lane.protected,

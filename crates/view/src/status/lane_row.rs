@@ -216,6 +216,11 @@ fn merged_note(history: &RunHistory, lane: &LaneHistory) -> String {
     let kept = if lane.kept.is_empty() { String::new() } else { format!("; kept {}", clean(&lane.kept.join(", "))) };
     match &lane.merge_commit {
         None => "by an earlier run".to_owned(),
+        // Its address stands below.
+        Some(_) if let (Some(it), Some(status)) = (&lane.pull_request, &lane.pull_request_status) => {
+            let number = it.number.map(|number| format!("#{number} ")).unwrap_or_default();
+            format!("{number}{}{kept}", clean(&status.to_string()))
+        }
         Some(_) if let Some(it) = &lane.pull_request => format!("{}{kept}", clean(&it.url)),
         Some(commit) if history.run.merges() => format!("{}{kept}", commit.short()),
         Some(_) => format!("on {}{kept}", lane.workplace.branch().unwrap_or("its branch")),

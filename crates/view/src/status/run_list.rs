@@ -79,7 +79,7 @@ impl ListedRun {
     /// Whether a line of a log with an event of this word decides what is shown. Most lines do not.
     pub fn is_decisive(word: &str, line: &[u8]) -> bool {
         match word {
-            "pull_request_opened" | "stop_requested" | "rollback_begun" => true,
+            "pull_request_opened" | "feedback_received" | "stop_requested" | "rollback_begun" => true,
             "job_exited" => line.windows(TRANSCRIPT.len()).any(|part| part == TRANSCRIPT),
             word => word.starts_with("run_") || word.starts_with("lane_"),
         }

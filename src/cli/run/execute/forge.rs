@@ -7,13 +7,21 @@ use lanewright_programs::forge::{Forge, ForgeSettings};
 
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 
-/// The forge that opens the pull requests of a run on `base`; `None`: the run opens none.
-pub(crate) fn ready(within: &RepositoryContext, merge: MergeMode, base: &str) -> Result<Option<Forge>> {
+/// The forge that opens the pull requests of a run on `base`, and is asked about them if the run `follows` them; `None`: the
+/// run opens none.
+pub(crate) fn ready(
+    within: &RepositoryContext,
+    (merge, follows): (MergeMode, bool),
+    base: &str,
+) -> Result<Option<Forge>> {
     if merge != MergeMode::Pr {
         return Ok(None);
     }
     let remote = branch_remote(within, base)?;
     let forge = Forge::ready(forge_settings(within, &remote)?)?;
+    if follows {
+        forge.can_follow()?;
+    }
     require_base(&remote, base)?;
     Ok(Some(forge))
 }
@@ -33,6 +41,7 @@ pub(crate) fn forge_settings(within: &RepositoryContext, remote: &Remote) -> Res
     Ok(ForgeSettings {
         choice: settings.forge.value,
         command: settings.pull_request_command.value.clone(),
+        status_command: settings.pull_request_status_command.value.clone(),
         remote: remote.name().to_owned(),
         urls: [Some(remote.url()?), written_url(repository, remote.name())?].into_iter().flatten().collect(),
         directory: repository.main_worktree().to_owned(),

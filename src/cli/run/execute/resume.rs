@@ -13,7 +13,7 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, LaneStage, Record, RunOptions, RunStarted, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::withheld::{EnvironmentOwner, Withheld};
-use lanewright_model::{Budget, LaneId, LaneIndex, MergeChoice, MergeMode, Round, RunId};
+use lanewright_model::{Budget, Follow, LaneId, LaneIndex, MergeChoice, MergeMode, Round, RunId};
 use lanewright_plan::settings::{Layer, Origin, Setting, Settings};
 use lanewright_programs::process;
 use lanewright_schedule::{AgentStep, LaneEnd, RunState};
@@ -28,7 +28,7 @@ use super::external_changes::{reconcile, sync_after_switches, sync_checkouts};
 use super::forge;
 use super::preflight;
 use super::replacement;
-use crate::cli::run::intent::{Adoption, Pinned, Pinning, ResumeReach};
+use crate::cli::run::intent::{Adoption, Pinned, Pinning, ResumeReach, follow};
 use crate::cli::run::lock::{LockedRun, Reach, adopt, left_to_do};
 use crate::cli::run::power_cut::{is_in_another_boot, outage, restore_checkouts};
 use crate::cli::runs::{RunRecords, command, require_lane, require_plan};
@@ -68,7 +68,11 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     let (changed, noted) = replacement::changed(within, locked, adoption)?;
     locked = changed;
     check_message(&locked, adoption)?;
-    if let Err(refusal) = check(run, &locked.state, &locked.records) {
+    let is_followed =
+        |refusal: &ResumeError| adoption.reach == ResumeReach::Followed && matches!(refusal, ResumeError::Complete(_));
+    if let Err(refusal) =
+        check(run, &locked.state, &locked.records).or_else(|it| if is_followed(&it) { Ok(()) } else { Err(it) })
+    {
         if matches!(refusal, ResumeError::Complete(_)) {
             if is_in_another_boot {
                 within.executor(&locked.started, &locked.plan)?.recover_after_boot(
@@ -84,7 +88,10 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     }
     check_surroundings(within, &locked)?;
     let (merge, base) = (locked.started.options.merge, &locked.started.base_branch);
-    let forge = forge::ready(within, merge, base)?;
+    let resumed = resumed(within, &locked, adoption, lanes.clone());
+    let follows = matches!(&resumed, Event::RunResumed { follow: Some(_), .. })
+        || locked.state.started().is_some_and(|started| started.options.follow.is_some());
+    let forge = forge::ready(within, (merge, follows), base)?;
     within.prepare(&locked.started.options.worktree_root)?;
     within.ignore_runner_files(&locked.plan)?;
     checkpoints::check(&within.state.checkpoints())?;
@@ -103,7 +110,6 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
     present(within, &locked, &view, &lanes, is_in_another_boot);
     let unrecorded = unrecorded_snapshots(&within.repository, &locked.started, &locked.state, &locked.records)?;
     let found = reconcile(within, &locked, &view, adoption, (&lanes, is_in_another_boot))?;
-    let resumed = resumed(within, &locked, adoption, lanes.clone());
     let logged = adoption.logged.iter().cloned().collect();
     let mut started = locked.started.clone();
     let (ended, view) = execute(
@@ -184,6 +190,7 @@ fn reached(within: &RepositoryContext, locked: &LockedRun, adoption: &Adoption) 
     let lanes = match &adoption.reach {
         ResumeReach::All => return Ok(Vec::new()),
         ResumeReach::Unfailed => return Ok(unfailed(within, locked)),
+        ResumeReach::Followed => return followed(within, locked),
         ResumeReach::Only(lanes) => {
             lanes.iter().map(|lane| left_to_do(within, locked, lane, "resume")).collect::<Result<_>>()?
         }
@@ -194,6 +201,23 @@ fn reached(within: &RepositoryContext, locked: &LockedRun, adoption: &Adoption) 
         }
     };
     Ok(dag.with_dependencies(lanes).into_iter().map(|lane| locked.plan.lane(lane).id.clone()).collect())
+}
+
+/// The lanes that may be sent back, and those that were and have not ended since.
+fn followed(within: &RepositoryContext, locked: &LockedRun) -> Result<Vec<LaneId>> {
+    let (run, state) = (&locked.started.run_id, &locked.state);
+    let is_followed = |lane: &LaneIndex| {
+        let lane = state.lane(*lane);
+        lane.is_followed() || lane.proposal().pull_request().is_some() && lane.is_left_to_do() && !lane.gave_up()
+    };
+    let lanes: Vec<LaneId> =
+        locked.plan.indices().filter(is_followed).map(|lane| locked.plan.lane(lane).id.clone()).collect();
+    if lanes.is_empty() {
+        let message = format!("run {run} has no open pull request that could be followed");
+        let look = command(&within.state, &["status", run.as_str()]);
+        return Err(ExitStatus::InvalidOperation.error(message).hint(format!("to look at it: {look}")));
+    }
+    Ok(lanes)
 }
 
 /// The lanes that continue without those that failed or are blocked; empty: all. A note names what stays.
@@ -272,6 +296,7 @@ fn resumed(within: &RepositoryContext, locked: &LockedRun, adoption: &Adoption, 
         message_for: adoption.message_for.clone(),
         lanes,
         retried: adoption.reach.retried().to_vec(),
+        follow: new_follow(&within.settings, adoption, options),
         level: adoption.level,
     }
 }
@@ -289,6 +314,13 @@ fn new_budget(settings: &Settings, now: Option<&RunOptions>) -> Option<Budget> {
     let cost = if settings.max_cost.origin == Origin::Default { now.cost } else { settings.max_cost.value };
     let tokens = if settings.max_tokens.origin == Origin::Default { now.tokens } else { settings.max_tokens.value };
     Some(Budget { cost, tokens }).filter(|wanted| *wanted != now)
+}
+
+/// How pull requests are followed from now on, where that was given for this call or differs from what was set.
+fn new_follow(settings: &Settings, adoption: &Adoption, now: Option<&RunOptions>) -> Option<Follow> {
+    let now = now.filter(|options| options.merge == MergeMode::Pr)?;
+    let set = settings.follow.value.filter(|_| settings.follow.origin != Origin::Default);
+    follow(settings, adoption.follow.or(set)).filter(|wanted| Some(*wanted) != now.follow)
 }
 
 /// Why a run may not be resumed, with what to type where something can be done about it.

@@ -163,7 +163,8 @@ pub(crate) fn start(
     preflight::note_hooks(within, &base, &plan.plan, &runs)?;
     preflight::note_commit_hooks(within)?;
     preflight::note_needs(within, &base, &plan.plan, &runs)?;
-    let forge = forge::ready(within, within.settings.merge.value.mode(), &base)?;
+    let merge = within.settings.merge.value.mode();
+    let forge = forge::ready(within, (merge, within.settings.follow.value.is_some()), &base)?;
     let worktree_root = &within.settings.worktree_root.value;
     within.prepare(worktree_root)?;
     within.ignore_runner_files(&plan.plan)?;

@@ -15,4 +15,4 @@ pub(super) use pinned_plan::{Pinned, Pinning, plan_text};
 pub(super) use plan_file::PlanFile;
 pub(crate) use plan_file::{PlanText, invalid, report};
 pub(crate) use request::{Adoption, Replacement, ResumeReach, RunRequest};
-pub(super) use request::{Alone, Consent};
+pub(super) use request::{Alone, Consent, follow};

@@ -1,9 +1,10 @@
 //! What a command that runs a plan was asked for, apart from the settings.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lanewright_model::event::{Event, RunOptions};
-use lanewright_model::{Budget, LaneId, RetryLevel, RunId};
+use lanewright_model::{Budget, Follow, LaneId, MergeMode, RetryLevel, RunId};
 use lanewright_plan::settings::{OnConflict, OnLockConflict, Settings};
 
 use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Recover, Retry, ThenResume};
@@ -29,6 +30,8 @@ pub(crate) enum ResumeReach {
     Only(Vec<LaneId>),
     /// All but those that failed or are blocked, and what depends on these.
     Unfailed,
+    /// Those whose pull requests are open.
+    Followed,
     /// Some that failed or are blocked, what they depend on, and what depends on them.
     Retry(Vec<LaneId>, Replacement),
 }
@@ -38,7 +41,7 @@ impl ResumeReach {
     pub(crate) fn retried(&self) -> &[LaneId] {
         match self {
             Self::Retry(lanes, _) => lanes,
-            Self::All | Self::Only(_) | Self::Unfailed => &[],
+            Self::All | Self::Only(_) | Self::Unfailed | Self::Followed => &[],
         }
     }
 }
@@ -66,6 +69,8 @@ pub(crate) struct Adoption {
     pub(crate) reach: ResumeReach,
     /// What the next attempt of the lanes that are retried is for, if that was chosen.
     pub(crate) level: Option<RetryLevel>,
+    /// How long pull requests are followed, if that was given; zero: the forge is asked once.
+    pub(crate) follow: Option<Duration>,
     /// What the run log is to have together with the resume, and only if there is one.
     pub(crate) logged: Option<Event>,
 }
@@ -109,6 +114,7 @@ impl Adoption {
         let message = [flag, self.message.as_str()].into_iter().filter(|_| !self.message.trim().is_empty());
         let (name, lanes): (_, Vec<&str>) = match &self.reach {
             ResumeReach::All | ResumeReach::Unfailed => ("resume", Vec::new()),
+            ResumeReach::Followed => ("follow", Vec::new()),
             ResumeReach::Only(lanes) => ("resume", lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]).collect()),
             ResumeReach::Retry(lanes, _) if is_recovery => ("recover", lanes.iter().map(LaneId::as_str).collect()),
             ResumeReach::Retry(lanes, _) => ("retry", lanes.iter().map(LaneId::as_str).collect()),
@@ -222,6 +228,7 @@ impl RunRequest {
             backoff: settings.backoff.value,
             outage_limit: settings.outage_limit.value,
             fallback_after: settings.fallback_after.value,
+            follow: follow(settings, settings.follow.value).filter(|_| settings.merge.value.mode() == MergeMode::Pr),
             specialist_timeout: settings.specialist_timeout.value,
             on_orphan: settings.on_orphan.value,
             timeout: settings.timeout.value,
@@ -236,9 +243,14 @@ impl RunRequest {
     }
 }
 
+/// How pull requests are followed for `time`, as the settings say otherwise.
+pub(crate) fn follow(settings: &Settings, time: Option<Duration>) -> Option<Follow> {
+    let (rounds, auto_merge) = (settings.follow_rounds.value, settings.auto_merge.value);
+    time.map(|time| Follow { time, rounds, auto_merge })
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use clap::Parser;
 
@@ -246,7 +258,7 @@ mod tests {
 
     use super::*;
     use crate::cli::args::{Args, Command};
-    use lanewright_model::{Dollars, MergeMode, MergeStyle, MustHavesRule, OnOrphan};
+    use lanewright_model::{Dollars, MergeStyle, MustHavesRule, OnOrphan};
     use lanewright_plan::settings::{ConfigFile, Environment, Invocation, Layers};
 
     fn request(arguments: &[&str], config: &str) -> (RunRequest, Settings) {
@@ -311,6 +323,7 @@ mod tests {
             backoff: Duration::from_secs(2),
             outage_limit: Duration::from_secs(24 * 3600),
             fallback_after: Duration::from_secs(300),
+            follow: None,
             specialist_timeout: Duration::from_secs(3),
             on_orphan: OnOrphan::Stop,
             timeout: Some(Duration::from_secs(4)),

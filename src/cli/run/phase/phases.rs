@@ -1,6 +1,7 @@
 //! `execute-phase`, `execute-lane` and `resume`: what happens to each plan, one after another.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lanewright_engine::rollback::Asked;
 use lanewright_git as git;
@@ -12,7 +13,7 @@ use serde_json::json;
 use super::chain::{PhaseEnd, follow};
 use super::existing_run::{latest_run, no_run};
 use super::run_intent::{Outcome, Position, outcome};
-use crate::cli::args::{ExecuteLane, ExecutePhase, Intent, ReadingArgs, Resume};
+use crate::cli::args::{ExecuteLane, ExecutePhase, FollowArgs, Intent, ReadingArgs, Resume};
 use crate::cli::executors;
 use crate::cli::run::execute::{resume, start};
 use crate::cli::run::intent::{Adoption, PlanFile, PlanText, ResumeReach, RunRequest, phase_sequence, single_plan};
@@ -74,6 +75,22 @@ pub(crate) fn resume_run(context: &Context, arguments: &Resume) -> Result<ExitSt
     };
     resume_with(&within, &run, &adoption, arguments.layer())
 }
+
+/// Asks the forge about the pull requests of a run, and has the lanes continue that are sent back.
+pub(crate) fn follow_run(context: &Context, arguments: &FollowArgs) -> Result<ExitStatus> {
+    let within = RepositoryContext::open_for_work(context, arguments.control.layer())?;
+    let run = Selector::new(context, &within.state).run(arguments.run.run.as_ref())?;
+    let time = if arguments.once { Some(Duration::ZERO) } else { arguments.time.or(within.settings.follow.value) };
+    let adoption = Adoption {
+        reach: ResumeReach::Followed,
+        follow: Some(time.unwrap_or(FOLLOW)),
+        ..Adoption::of(&arguments.control)
+    };
+    resume_with(&within, &run, &adoption, arguments.control.layer())
+}
+
+/// For how long `follow` follows where neither its flag nor the setting says it.
+const FOLLOW: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Resumes a run with the settings of `layer`, with which `within` was opened.
 pub(crate) fn resume_with(

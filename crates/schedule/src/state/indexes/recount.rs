@@ -23,6 +23,7 @@ impl RunState {
         assert_eq!(indexes.holding, self.those(|lane| holds(self.lane(lane))), "lanes that hold something");
         assert_eq!(indexes.active, self.those(|lane| self.is_active(lane)), "active lanes");
         assert_eq!(indexes.moved(), &self.those(|lane| self.lane(lane).has_moves_to_record()), "agents that moved");
+        assert_eq!(indexes.followed(), &self.those(|lane| self.lane(lane).is_followed()), "lanes that are followed");
         self.check_held_back();
         let failed = self.lanes.iter().filter(|lane| matches!(lane.end, Some(LaneEnd::Failed(_))));
         assert_eq!(indexes.failed(), failed.count());

@@ -301,15 +301,20 @@ impl Attempts {
         self.integration.line_up(&self.agents);
     }
 
+    /// Other people's commits are in the lane now; an agent works on top of them next.
+    pub(super) fn start_from(&mut self, head: &CommitId, plan: &Lane) {
+        self.integration.set_head(head);
+        for agent in plan.round(Round::Implementation).filter(|&agent| plan.shares_worktree(agent)) {
+            self.agents[agent].head = Some(head.clone());
+        }
+    }
+
     /// A person's commits are in the lane now, and are judged as what its last agent brought.
     pub(super) fn set_head(&mut self, head: &CommitId, plan: &Lane, has_checkpoint_gate: bool) {
-        self.integration.set_head(head);
+        self.start_from(head, plan);
         for agent in plan.round(Round::Implementation) {
             let is_there = self.has_all_of(agent) && (plan.shares_worktree(agent) || self.integration.has(agent));
             let worker = &mut self.agents[agent];
-            if plan.shares_worktree(agent) {
-                worker.head = Some(head.clone());
-            }
             if is_there && worker.failure().is_some() {
                 worker.integrate(None, false);
             }

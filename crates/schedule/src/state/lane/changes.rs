@@ -65,6 +65,22 @@ impl LaneState {
         self.attempts.agents_mut().iter_mut().for_each(|agent| agent.setup.run_again());
     }
 
+    /// Its pull request is open, and it continues from `head`, which holds what other people pushed to its branch.
+    pub(crate) fn take_up_again(&mut self, head: &CommitId, plan: &Lane, at: Timestamp) {
+        (self.end, self.stage) = (None, LaneStage::AwaitingUserApproval);
+        self.merge.start_again();
+        self.work.lose_worktree();
+        if self.head() != Some(head) {
+            self.work.set_head(head);
+            self.attempts.start_from(head, plan);
+        }
+        // What reviewers ask for is no retry.
+        self.attempts.reset_rework();
+        self.attempts.excuse_all(true);
+        self.clock.restart(at);
+        self.clock.move_on(at);
+    }
+
     /// Its worktree is opened again on another machine.
     pub(crate) fn move_machine(&mut self) {
         self.work.setup.run_again();
@@ -181,6 +197,7 @@ impl LaneState {
             self.end = None;
             self.attempts.reset_rework();
             self.placement.losses = 0;
+            self.proposal.rounds = 0;
             // A no that ended the lane is asked about again; any other has not been acted upon yet.
             self.approvals.forget_rejections();
         }

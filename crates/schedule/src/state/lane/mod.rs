@@ -200,6 +200,16 @@ impl LaneState {
         &self.proposal
     }
 
+    /// Whether reviewers and checks of its pull request may still send it back.
+    pub fn is_followed(&self) -> bool {
+        self.end == Some(LaneEnd::Merged) && self.stopping.is_none() && self.proposal.is_unsettled()
+    }
+
+    /// What the lanes that depend on it start from: its merge, or what its pull request has while it continues.
+    pub fn delivered(&self) -> Option<&CommitId> {
+        self.merged().or(self.proposal.made_for.as_ref()).filter(|_| !self.is_skipped())
+    }
+
     /// The refs that keep its snapshots, and what they keep.
     pub fn snapshots(&self) -> &[(String, CommitId)] {
         &self.work.snapshots

@@ -1,9 +1,12 @@
 //! What is known of a lane's branch on the remote, and of its pull request.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lanewright_model::event::Event;
-use lanewright_model::{CommitId, Outage, PullRequest, Timestamp};
+use lanewright_model::{
+    ChecksState, CommitId, Outage, PullRequest, PullRequestState, PullRequestStatus, Remark, Timestamp,
+};
 
 /// What the remote and the forge have of a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,7 +16,22 @@ pub struct ProposalState {
     pub(crate) pushed: Option<CommitId>,
     pull_request: Option<PullRequest>,
     /// The head that the pull request was opened or brought up to date for in this life of the lane.
-    made_for: Option<CommitId>,
+    pub(crate) made_for: Option<CommitId>,
+    /// When that was, and as much later as one slept since.
+    made_at: Option<Timestamp>,
+    /// Remarks from before are of an earlier run.
+    known_since: Option<Timestamp>,
+    /// What the forge said last.
+    status: Option<PullRequestStatus>,
+    failed_since: Option<Timestamp>,
+    /// The remarks that agents were given.
+    answered: BTreeSet<String>,
+    /// Remarks that were not acted upon yet.
+    pub(crate) feedback: Vec<Remark>,
+    /// How often the lane was sent back since it last gave up.
+    pub(crate) rounds: u32,
+    /// When the forge refused to merge it as it is.
+    pub(crate) refused: Option<Timestamp>,
     /// The remote or the forge cannot be reached.
     pub(crate) out: Option<ForgeOutage>,
 }
@@ -41,8 +59,48 @@ impl ProposalState {
         self.pull_request.as_ref()
     }
 
+    /// Whether other pull requests wait for it.
     pub(crate) fn is_open(&self) -> bool {
-        self.made_for.is_some()
+        self.made_for.is_some() && self.status.as_ref().is_none_or(|status| status.state != PullRequestState::Merged)
+    }
+
+    /// Whether something may still become of the pull request of this life of the lane.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.made_for.is_some() && self.status.as_ref().is_none_or(|status| !status.is_closed())
+    }
+
+    /// When it was opened or brought up to date last.
+    pub(crate) fn made_at(&self) -> Option<Timestamp> {
+        self.made_at
+    }
+
+    /// Since when the remarks on it are about this run; `None`: all are.
+    pub fn known_since(&self) -> Option<Timestamp> {
+        self.known_since
+    }
+
+    /// What the forge said last.
+    pub fn status(&self) -> Option<&PullRequestStatus> {
+        self.status.as_ref()
+    }
+
+    /// Since when a check has failed.
+    pub fn failed_since(&self) -> Option<Timestamp> {
+        self.failed_since
+    }
+
+    /// Whether its agents were given that remark.
+    pub fn is_answered(&self, remark: &str) -> bool {
+        self.answered.contains(remark)
+    }
+
+    /// The agents of the lane are to act upon `remarks`; whether any of them is new.
+    pub(crate) fn send_back(&mut self, remarks: &[Remark]) -> bool {
+        let new: Vec<Remark> =
+            remarks.iter().filter(|remark| self.answered.insert(remark.id.clone())).cloned().collect();
+        self.rounds += u32::from(!new.is_empty());
+        self.feedback = new;
+        !self.feedback.is_empty()
     }
 
     /// Whether the forge has what the lane holds at `head`.
@@ -56,11 +114,26 @@ impl ProposalState {
                 self.pushed = Some(head.clone());
                 self.out = None;
             }
-            Event::PullRequestOpened { pull_request, head, .. } => {
+            Event::PullRequestOpened { pull_request, head, updated, .. } => {
+                // One that this run did not open may have remarks on the work of an earlier one.
+                if *updated && self.pull_request.is_none() {
+                    self.known_since = Some(at);
+                }
                 self.pull_request = Some(pull_request.clone());
                 self.made_for = Some(head.clone());
+                self.made_at = Some(at);
+                // Its checks run again.
+                (self.status, self.failed_since) = (None, None);
                 self.out = None;
+                self.refused = None;
             }
+            Event::PullRequestChanged { status, .. } => {
+                let has_failed = status.checks == ChecksState::Failed;
+                self.failed_since = has_failed.then(|| self.failed_since.unwrap_or(at));
+                self.status = Some(status.clone());
+                self.refused = None;
+            }
+            Event::PullRequestRefused { .. } => self.refused = Some(at),
             Event::ForgeUnavailable { outage, .. } => {
                 let times = self.out.as_ref().map_or(1, |out| out.times + 1);
                 self.out = Some(ForgeOutage { at, times, outage: outage.clone() });
@@ -73,11 +146,13 @@ impl ProposalState {
         if let Some(out) = &mut self.out {
             out.at = out.at.plus(duration);
         }
+        self.made_at = self.made_at.map(|at| at.plus(duration));
     }
 
     /// What is left of it when the lane is rolled back: the remote and the forge still have what was brought there.
     pub(crate) fn after_rollback(self) -> Self {
-        Self { announced: self.announced, pull_request: self.pull_request, ..Self::default() }
+        let Self { announced, pull_request, known_since, answered, .. } = self;
+        Self { announced, pull_request, known_since, answered, ..Self::default() }
     }
 }
 

@@ -1,0 +1,248 @@
+//! Asks the forge what became of pull requests, and takes in what other people pushed to their branches.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lanewright_agents::diagnose::diagnose;
+use lanewright_git::{branch_reference, move_branch};
+use lanewright_model::event::Event;
+use lanewright_model::safe_text::one_line;
+use lanewright_model::text::{headline, last_lines};
+use lanewright_model::{
+    ChecksState, CommitId, LaneIndex, PullRequestState, PullRequestStatus, Remark, ReviewState, Timestamp,
+};
+use lanewright_programs::forge::{Check, Comment, Review};
+use lanewright_schedule::{ProposalState, RunState};
+
+use super::{Executor, ExecutorError, Prepared, Result, Task, lane_head};
+
+/// How long a check that failed waits for others that have not ended, so that an agent is given them together.
+const OTHERS_END: std::time::Duration = std::time::Duration::from_secs(10 * 60);
+
+/// How many bytes of a comment, and of the log of a check, an agent is given.
+const REMARK: usize = 6_000;
+
+/// How many remarks it is given at once; the others come next.
+const REMARKS: usize = 20;
+
+/// How many lines of the end of a check's log.
+const LOG_LINES: usize = 60;
+
+/// A lane whose pull request is followed.
+struct Followed {
+    lane: LaneIndex,
+    number: u64,
+    url: String,
+    head: CommitId,
+    proposal: ProposalState,
+}
+
+impl Executor {
+    pub(super) fn check_pull_requests(self: &Arc<Self>, state: &RunState) -> Task {
+        let executor = self.clone();
+        let followed = |lane: LaneIndex| {
+            let proposal = state.lane(lane).proposal().clone();
+            let pull_request = proposal.pull_request()?;
+            let number = pull_request.number.unwrap_or(lane.at() as u64);
+            Some(Followed { lane, number, url: pull_request.url.clone(), head: lane_head(state, lane).ok()?, proposal })
+        };
+        let followed: Vec<Followed> =
+            self.plan.indices().filter(|lane| state.lane(*lane).is_followed()).filter_map(followed).collect();
+        Box::new(move |_| {
+            let (mut events, checked) = match executor.look_at(&followed) {
+                Ok(events) => (events, String::new()),
+                Err(error) => (Vec::new(), error.to_string()),
+            };
+            events.push(Event::PullRequestsChecked { error: checked });
+            events
+        })
+    }
+
+    fn look_at(&self, followed: &[Followed]) -> Result<Vec<Event>> {
+        let asked: Vec<(u64, &str)> = followed.iter().map(|it| (it.number, it.url.as_str())).collect();
+        let mut reviews = self.forge()?.reviews(&asked)?;
+        let mut events = Vec::new();
+        for it in followed {
+            match reviews.remove(&it.number) {
+                Some(review) => events.extend(self.changes(it, &review)?),
+                None => events.extend(self.gone(it)),
+            }
+        }
+        Ok(events)
+    }
+
+    /// The forge does not know the pull request any more.
+    fn gone(&self, followed: &Followed) -> Option<Event> {
+        let status = PullRequestStatus {
+            state: PullRequestState::Closed,
+            checks: ChecksState::None,
+            review: ReviewState::None,
+            retargeted: None,
+            moved_to: None,
+            failed: Vec::new(),
+        };
+        self.changed(followed, status)
+    }
+
+    fn changed(&self, followed: &Followed, status: PullRequestStatus) -> Option<Event> {
+        let is_new = followed.proposal.status() != Some(&status);
+        is_new.then(|| Event::PullRequestChanged { lane: self.id(followed.lane), status })
+    }
+
+    /// What is new about a pull request.
+    fn changes(&self, followed: &Followed, review: &Review) -> Result<Vec<Event>> {
+        let proposal = &followed.proposal;
+        let moved_to = CommitId::new(&review.head).ok().filter(|head| *head != followed.head);
+        // Right after a push the forge may still have the head before.
+        let is_late = moved_to.as_ref().is_some_and(|head| proposal.announced().contains(head));
+        if is_late && review.state == PullRequestState::Open {
+            return Ok(Vec::new());
+        }
+        let base = proposal.pull_request().map(|it| it.base.as_str());
+        let failed: Vec<&Check> = review.deciding_checks().filter(|check| check.state == ChecksState::Failed).collect();
+        let mut status = PullRequestStatus {
+            state: review.state,
+            checks: review.checks_state(),
+            review: if review.draft { ReviewState::Required } else { review.review },
+            retargeted: Some(review.base.clone()).filter(|now| Some(now.as_str()) != base),
+            moved_to,
+            failed: failed.iter().map(|check| one_line(&check.name)).collect(),
+        };
+        status.failed.sort();
+        let moved_to = status.moved_to.clone();
+        let event = self.changed(followed, status);
+        let is_new = event.is_some();
+        let mut events: Vec<Event> = event.into_iter().collect();
+        if review.state != PullRequestState::Open {
+            return Ok(events);
+        }
+        let mut remarks = self.failed_checks(proposal, review, &failed);
+        remarks.extend(self.comments(proposal, review)?);
+        remarks.truncate(REMARKS);
+        if remarks.is_empty() {
+            return Ok(events);
+        }
+        match self.take_in(followed, moved_to.as_ref())? {
+            Ok(head) => events.push(Event::FeedbackReceived { lane: self.id(followed.lane), head, remarks }),
+            // Once for each time that something changes there.
+            Err(why) if is_new => events.push(self.note(followed.lane, why)),
+            Err(_) => {}
+        }
+        Ok(events)
+    }
+
+    /// The checks that failed and that no agent was given, once the others have ended, or have not for long.
+    fn failed_checks(&self, proposal: &ProposalState, review: &Review, failed: &[&Check]) -> Vec<Remark> {
+        let some_run = review.deciding_checks().any(|check| check.state == ChecksState::Pending);
+        let waited = proposal.failed_since().is_some_and(|since| self.clock.now().since(since) >= OTHERS_END);
+        if some_run && !waited {
+            return Vec::new();
+        }
+        let new = failed.iter().filter(|check| !proposal.is_answered(&remark_id(check))).take(REMARKS);
+        let remark = |check: &&Check| {
+            let log = self.forge().map(|forge| forge.log_of(check)).unwrap_or_default();
+            let (id, by, text) = (remark_id(check), one_line(&check.name), self.cut(&readable(&log)));
+            Remark { id, by, path: None, line: None, text }
+        };
+        new.map(remark).collect()
+    }
+
+    /// What people wrote who may write to the repository, and no agent was given.
+    fn comments(&self, proposal: &ProposalState, review: &Review) -> Result<Vec<Remark>> {
+        let mut remarks = Vec::new();
+        let is_of_this_run =
+            |at: Option<Timestamp>| proposal.known_since().is_none_or(|since| at.is_none_or(|at| at >= since));
+        let new = |comment: &&Comment| !proposal.is_answered(&comment.id) && is_of_this_run(comment.at);
+        for comment in review.comments.iter().filter(new) {
+            if self.forge()?.counts(comment, &self.reviewers.listed, &self.reviewers.known)? {
+                remarks.push(Remark {
+                    id: comment.id.clone(),
+                    by: one_line(&comment.by),
+                    path: comment.path.as_deref().map(one_line),
+                    line: comment.line,
+                    text: self.cut(&comment.text),
+                });
+            }
+        }
+        Ok(remarks)
+    }
+
+    /// Without secrets and what a terminal would obey; of a long text the middle is left out.
+    fn cut(&self, text: &str) -> String {
+        let lines: Vec<String> = text.lines().map(one_line_kept).collect();
+        let text = self.redactor.redact(&lines.join("\n")).into_owned();
+        if text.len() <= REMARK {
+            return text;
+        }
+        let head = &text[..text.floor_char_boundary(REMARK / 2)];
+        let tail = &text[text.ceil_char_boundary(text.len() - REMARK / 2)..];
+        format!("{head}\n[{} bytes are left out]\n{tail}", text.len() - head.len() - tail.len())
+    }
+
+    /// The head from which the lane continues, with what other people pushed; the inner error is why it cannot.
+    fn take_in(&self, followed: &Followed, moved_to: Option<&CommitId>) -> Result<Result<CommitId, String>> {
+        let Some(theirs) = moved_to else { return Ok(Ok(followed.head.clone())) };
+        let (branch, remote) = (self.lane_branch(followed.lane), self.remote()?);
+        let reference = branch_reference(&branch);
+        remote.fetch(&[&reference])?;
+        let name = remote.name();
+        if !self.repository.has_commit(theirs)? {
+            return Ok(Err(format!("{branch} on {name} is moving; it is looked at again")));
+        }
+        if !self.repository.is_ancestor(&followed.head, theirs)? {
+            return Ok(Err(format!(
+                "{branch} on {name} was rewritten and lacks commits of this run, so its agents do not continue there"
+            )));
+        }
+        if let Some(place) = self.repository.where_checked_out(&branch)? {
+            return Ok(Err(format!(
+                "{branch} moved on {name} and is checked out in {}, so its agents do not continue; switch to another branch there",
+                place.display()
+            )));
+        }
+        move_branch(&self.repository, &branch, &followed.head, theirs)?;
+        Ok(Ok(theirs.clone()))
+    }
+
+    pub(super) fn merge_pull_request(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
+        let proposal = state.lane(lane).proposal();
+        let number =
+            proposal.pull_request().and_then(|it| it.number).ok_or(ExecutorError::Missing("the pull request"))?;
+        let status = proposal.status().cloned().ok_or(ExecutorError::Missing("what the forge says"))?;
+        let head = status.moved_to.clone().map_or_else(|| lane_head(state, lane), Ok)?;
+        let executor = self.clone();
+        Ok(Box::new(move |_| {
+            let style = executor.facts.options.merge_style;
+            let merged = executor.forge().and_then(|forge| Ok(forge.merge(number, head.as_str(), style)?));
+            let lane = executor.id(lane);
+            vec![match merged {
+                Ok(()) => Event::PullRequestChanged {
+                    lane,
+                    status: PullRequestStatus { state: PullRequestState::Merged, ..status },
+                },
+                Err(error) => Event::PullRequestRefused { lane, reason: headline(&error.to_string(), 500) },
+            }]
+        }))
+    }
+}
+
+fn remark_id(check: &Check) -> String {
+    format!("{}{}", Remark::CHECK, check.id)
+}
+
+/// What of a log says why the job failed: what is recognised, then its end.
+fn readable(log: &str) -> String {
+    let findings = diagnose(log, &[Path::new("/")]).findings;
+    let mut lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines.extend(last_lines(log, LOG_LINES));
+    lines.join("\n")
+}
+
+/// A line as it may stand in a text, with its indentation.
+fn one_line_kept(line: &str) -> String {
+    let indent: String = line.chars().take_while(|c| *c == ' ' || *c == '\t').collect();
+    format!("{indent}{}", one_line(line))
+}

@@ -1,0 +1,250 @@
+//! What GitHub says of pull requests: one query for all pull requests, so that asking often costs little of what a token may ask.
+
+use std::collections::BTreeMap;
+
+use lanewright_model::{ChecksState, MergeStyle, PullRequestState, ReviewState, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::error::ForgeError;
+use super::program::{run, words};
+use super::review::{Author, Check, Comment, Review};
+use super::{Forge, gh};
+
+/// What is asked of each pull request.
+const FIELDS: &str = "state isDraft headRefOid baseRefName reviewDecision \
+commits(last: 1) { nodes { commit { statusCheckRollup { contexts(first: 100) { nodes { __typename \
+... on CheckRun { databaseId name status conclusion detailsUrl title summary isRequired(pullRequestNumber: NUMBER) } \
+... on StatusContext { context state description targetUrl isRequired(pullRequestNumber: NUMBER) } } } } } } } \
+reviews(last: 50) { nodes { databaseId body submittedAt author { login __typename } } } \
+reviewThreads(last: 50) { nodes { isResolved path line originalLine \
+comments(last: 20) { nodes { databaseId body createdAt author { login __typename } } } } } \
+comments(last: 50) { nodes { databaseId body createdAt author { login __typename } } }";
+
+#[derive(Deserialize)]
+struct Answer {
+    data: Data,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    repository: BTreeMap<String, Option<Pull>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Pull {
+    state: String,
+    is_draft: bool,
+    head_ref_oid: String,
+    base_ref_name: String,
+    review_decision: Option<String>,
+    commits: Nodes<CommitNode>,
+    reviews: Nodes<Said>,
+    review_threads: Nodes<Thread>,
+    comments: Nodes<Said>,
+}
+
+#[derive(Deserialize)]
+struct Nodes<T> {
+    nodes: Vec<T>,
+}
+
+#[derive(Deserialize)]
+struct CommitNode {
+    commit: Commit,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Commit {
+    status_check_rollup: Option<Rollup>,
+}
+
+#[derive(Deserialize)]
+struct Rollup {
+    contexts: Nodes<Context>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "__typename")]
+enum Context {
+    #[serde(rename_all = "camelCase")]
+    CheckRun {
+        database_id: u64,
+        name: String,
+        status: String,
+        conclusion: Option<String>,
+        details_url: Option<String>,
+        title: Option<String>,
+        summary: Option<String>,
+        is_required: bool,
+    },
+    #[serde(rename_all = "camelCase")]
+    StatusContext {
+        context: String,
+        state: String,
+        description: Option<String>,
+        target_url: Option<String>,
+        is_required: bool,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Thread {
+    is_resolved: bool,
+    path: String,
+    line: Option<u64>,
+    original_line: Option<u64>,
+    comments: Nodes<Said>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Said {
+    database_id: u64,
+    body: String,
+    #[serde(alias = "submittedAt")]
+    created_at: Option<Timestamp>,
+    /// Nobody: the account is gone.
+    author: Option<Login>,
+}
+
+#[derive(Deserialize)]
+struct Login {
+    login: String,
+    #[serde(rename = "__typename")]
+    kind: String,
+}
+
+pub(super) fn reviews(forge: &Forge, pulls: &[(u64, &str)]) -> Result<BTreeMap<u64, Review>, ForgeError> {
+    let of = |(number, _): &(u64, &str)| {
+        format!("p{number}: pullRequest(number: {number}) {{ {} }}", FIELDS.replace("NUMBER", &number.to_string()))
+    };
+    let all: Vec<String> = pulls.iter().map(of).collect();
+    let query = format!(
+        "query($owner: String!, $name: String!) {{ repository(owner: $owner, name: $name) {{ {} }} }}",
+        all.join(" ")
+    );
+    let path = forge.public_address().map_or("{owner}/{repo}", |address| &address.path);
+    let (owner, name) = path.split_once('/').unwrap_or((path, ""));
+    let fields = [format!("owner={owner}"), format!("name={name}"), format!("query={query}")];
+    let call = [gh::api(forge), words(["graphql", "-F", &fields[0], "-F", &fields[1], "-f", &fields[2]])].concat();
+    let said = run(&forge.directory, &call, &[])?;
+    let answer: Answer = serde_json::from_str(&said)
+        .map_err(|_| ForgeError::answer(&call[..3], "must print what GitHub says of pull requests", &said))?;
+    let numbered = |(name, pull): (String, Option<Pull>)| Some((name.strip_prefix('p')?.parse().ok()?, pull?));
+    let pulls = answer.data.repository.into_iter().filter_map(numbered);
+    Ok(pulls.map(|(number, pull): (u64, Pull)| (number, review(pull))).collect())
+}
+
+fn review(pull: Pull) -> Review {
+    let head = pull.head_ref_oid;
+    let contexts = pull.commits.nodes.into_iter().filter_map(|node| node.commit.status_check_rollup);
+    let checks = contexts.flat_map(|rollup| rollup.contexts.nodes).map(|context| check(context, &head)).collect();
+    let mut comments: Vec<Comment> = Vec::new();
+    comments.extend(pull.reviews.nodes.into_iter().filter_map(|said| comment("review", said)));
+    for thread in pull.review_threads.nodes.into_iter().filter(|thread| !thread.is_resolved) {
+        let line = thread.line.or(thread.original_line);
+        let placed = |said: Said| {
+            let comment = comment("thread", said)?;
+            Some(Comment { path: Some(thread.path.clone()), line, ..comment })
+        };
+        comments.extend(thread.comments.nodes.into_iter().filter_map(placed));
+    }
+    comments.extend(pull.comments.nodes.into_iter().filter_map(|said| comment("comment", said)));
+    Review {
+        state: match pull.state.as_str() {
+            "OPEN" => PullRequestState::Open,
+            "MERGED" => PullRequestState::Merged,
+            _ => PullRequestState::Closed,
+        },
+        head,
+        base: pull.base_ref_name,
+        draft: pull.is_draft,
+        review: match pull.review_decision.as_deref() {
+            Some("APPROVED") => ReviewState::Approved,
+            Some("CHANGES_REQUESTED") => ReviewState::ChangesRequested,
+            Some("REVIEW_REQUIRED") => ReviewState::Required,
+            _ => ReviewState::None,
+        },
+        checks,
+        comments,
+    }
+}
+
+fn check(context: Context, head: &str) -> Check {
+    match context {
+        Context::CheckRun { database_id, name, status, conclusion, details_url, title, summary, is_required } => {
+            let state = match (status.as_str(), conclusion.as_deref()) {
+                ("COMPLETED", Some("SUCCESS" | "NEUTRAL")) => ChecksState::Passed,
+                ("COMPLETED", Some("SKIPPED")) => ChecksState::None,
+                ("COMPLETED", Some("FAILURE" | "TIMED_OUT" | "STARTUP_FAILURE")) => ChecksState::Failed,
+                // Also cancelled, or waiting for a person: no agent can do anything about that.
+                _ => ChecksState::Pending,
+            };
+            // Only jobs of GitHub Actions have a log there.
+            let job = details_url.is_some_and(|url| url.contains("/actions/runs/")).then_some(database_id);
+            let log = [title, summary].into_iter().flatten().collect::<Vec<_>>().join("\n");
+            Check { id: database_id.to_string(), name, state, required: is_required, log, job }
+        }
+        Context::StatusContext { context, state, description, target_url, is_required } => {
+            let state = match state.as_str() {
+                "SUCCESS" => ChecksState::Passed,
+                "FAILURE" | "ERROR" => ChecksState::Failed,
+                _ => ChecksState::Pending,
+            };
+            let log = [description, target_url].into_iter().flatten().collect::<Vec<_>>().join("\n");
+            Check { id: format!("{context}@{head}"), name: context, state, required: is_required, log, job: None }
+        }
+    }
+}
+
+/// `None`: nothing was said, as in a review that only approves.
+fn comment(kind: &str, said: Said) -> Option<Comment> {
+    let author = said.author?;
+    let id = format!("{kind}:{}", said.database_id);
+    let (by, text, at) = (author.login.clone(), said.body, said.created_at);
+    let author = if author.kind == "User" { Author::Person(author.login) } else { Author::Program };
+    (!text.trim().is_empty()).then_some(Comment { id, by, path: None, line: None, text, at, author })
+}
+
+pub(super) fn may_write(forge: &Forge, login: &str) -> Result<bool, ForgeError> {
+    let path = gh::in_repository(forge, &format!("collaborators/{login}/permission"));
+    match run(&forge.directory, &[gh::api(forge), vec![path]].concat(), &[]) {
+        Ok(said) => {
+            let answer: Value = serde_json::from_str(&said).unwrap_or_default();
+            Ok(matches!(answer["permission"].as_str(), Some("admin" | "maintain" | "write")))
+        }
+        Err(ForgeError::Failed { said, .. }) if said.contains("404") => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The log of a job, without the times that GitHub puts before each line.
+pub(super) fn log(forge: &Forge, job: u64) -> Result<String, ForgeError> {
+    let path = gh::in_repository(forge, &format!("actions/jobs/{job}/logs"));
+    let said = run(&forge.directory, &[gh::api(forge), vec![path]].concat(), &[])?;
+    let lines: Vec<&str> = said.trim_start_matches('\u{feff}').lines().map(without_time).collect();
+    // What follows the last error is the end of the job, and not of its work.
+    let end = lines.iter().rposition(|line| line.starts_with("##[error]")).map_or(lines.len(), |at| at + 1);
+    Ok(lines[..end].join("\n"))
+}
+
+fn without_time(line: &str) -> &str {
+    let is_time = |word: &str| word.len() > 20 && word.ends_with('Z') && word.as_bytes()[10] == b'T';
+    line.split_once(' ').filter(|(word, _)| is_time(word)).map_or(line, |(_, rest)| rest)
+}
+
+pub(super) fn merge(forge: &Forge, number: u64, head: &str, style: MergeStyle) -> Result<(), ForgeError> {
+    let method = match style {
+        MergeStyle::Merge => "merge",
+        MergeStyle::Squash => "squash",
+        MergeStyle::Rebase | MergeStyle::Ff => "rebase",
+    };
+    let path = gh::in_repository(forge, &format!("pulls/{number}/merge"));
+    let fields = [format!("sha={head}"), format!("merge_method={method}")];
+    let call = words(["--method", "PUT", &path, "-f", &fields[0], "-f", &fields[1]]);
+    run(&forge.directory, &[gh::api(forge), call].concat(), &[]).map(drop)
+}

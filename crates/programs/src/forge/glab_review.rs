@@ -1,0 +1,203 @@
+//! What GitLab says of merge requests.
+
+use std::collections::BTreeMap;
+
+use lanewright_model::{ChecksState, MergeStyle, PullRequestState, ReviewState, Timestamp};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::error::ForgeError;
+use super::program::{run, words};
+use super::review::{Author, Check, Comment, Review};
+use super::{Forge, glab};
+
+/// From which access level on a member may push.
+const DEVELOPER: u64 = 30;
+
+#[derive(Deserialize)]
+struct MergeRequest {
+    state: String,
+    sha: Option<String>,
+    target_branch: String,
+    #[serde(default)]
+    draft: bool,
+    #[serde(default)]
+    detailed_merge_status: String,
+    head_pipeline: Option<Pipeline>,
+}
+
+#[derive(Deserialize)]
+struct Pipeline {
+    id: u64,
+    sha: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Approvals {
+    #[serde(default)]
+    approvals_left: u64,
+    #[serde(default)]
+    approved_by: Vec<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Job {
+    id: u64,
+    name: String,
+    status: String,
+    allow_failure: bool,
+}
+
+#[derive(Deserialize)]
+struct Discussion {
+    notes: Vec<Note>,
+}
+
+#[derive(Deserialize)]
+struct Note {
+    id: u64,
+    body: String,
+    #[serde(default)]
+    system: bool,
+    #[serde(default)]
+    resolved: bool,
+    created_at: Option<Timestamp>,
+    author: User,
+    position: Option<Position>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    id: u64,
+    username: String,
+    #[serde(default)]
+    bot: bool,
+}
+
+#[derive(Deserialize)]
+struct Position {
+    new_path: Option<String>,
+    new_line: Option<u64>,
+    old_line: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Member {
+    access_level: u64,
+}
+
+pub(super) fn reviews(forge: &Forge, pulls: &[(u64, &str)]) -> Result<BTreeMap<u64, Review>, ForgeError> {
+    let mut reviews = BTreeMap::new();
+    for (number, _) in pulls {
+        match review(forge, *number) {
+            Ok(review) => drop(reviews.insert(*number, review)),
+            // It is gone, with its project or the fork that it came from.
+            Err(ForgeError::Failed { said, .. }) if said.contains("404") => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(reviews)
+}
+
+fn review(forge: &Forge, number: u64) -> Result<Review, ForgeError> {
+    let path = format!("{}/{number}", glab::merge_requests(forge));
+    let request: MergeRequest = get(forge, &path)?;
+    let head = request.sha.unwrap_or_default();
+    let state = match request.state.as_str() {
+        "opened" | "locked" => PullRequestState::Open,
+        "merged" => PullRequestState::Merged,
+        _ => PullRequestState::Closed,
+    };
+    let mut review = Review {
+        state,
+        base: request.target_branch,
+        draft: request.draft,
+        review: ReviewState::None,
+        checks: Vec::new(),
+        comments: Vec::new(),
+        head,
+    };
+    if state != PullRequestState::Open {
+        return Ok(review);
+    }
+    let of_head = |pipeline: &Pipeline| pipeline.sha.as_ref().is_none_or(|sha| *sha == review.head);
+    if let Some(pipeline) = request.head_pipeline.filter(of_head) {
+        let jobs: Vec<Job> = list(forge, &format!("{}/pipelines/{}/jobs", glab::project(forge), pipeline.id))?;
+        review.checks = jobs.into_iter().map(check).collect();
+    }
+    let approvals: Approvals = get(forge, &format!("{path}/approvals"))?;
+    review.review = match () {
+        () if request.detailed_merge_status == "requested_changes" => ReviewState::ChangesRequested,
+        () if approvals.approvals_left > 0 => ReviewState::Required,
+        () if !approvals.approved_by.is_empty() => ReviewState::Approved,
+        () => ReviewState::None,
+    };
+    let discussions: Vec<Discussion> = list(forge, &format!("{path}/discussions"))?;
+    let notes = discussions.into_iter().flat_map(|discussion| discussion.notes);
+    review.comments = notes.filter(|note| !note.system && !note.resolved).map(comment).collect();
+    Ok(review)
+}
+
+fn check(job: Job) -> Check {
+    let state = match job.status.as_str() {
+        "success" => ChecksState::Passed,
+        "skipped" => ChecksState::None,
+        // Nobody waits for a job that is started by hand and may fail.
+        "manual" if job.allow_failure => ChecksState::None,
+        "failed" if job.allow_failure => ChecksState::Passed,
+        "failed" => ChecksState::Failed,
+        _ => ChecksState::Pending,
+    };
+    let required = !job.allow_failure;
+    Check { id: job.id.to_string(), name: job.name, state, required, log: String::new(), job: Some(job.id) }
+}
+
+fn comment(note: Note) -> Comment {
+    let position = note.position;
+    let line = position.as_ref().and_then(|position| position.new_line.or(position.old_line));
+    let is_token = note.author.username.starts_with("project_") || note.author.username.starts_with("group_");
+    let is_program = note.author.bot || is_token && note.author.username.contains("_bot");
+    Comment {
+        id: format!("note:{}", note.id),
+        by: note.author.username,
+        path: position.and_then(|position| position.new_path),
+        line,
+        text: note.body,
+        at: note.created_at,
+        author: if is_program { Author::Program } else { Author::Person(note.author.id.to_string()) },
+    }
+}
+
+pub(super) fn may_write(forge: &Forge, user: &str) -> Result<bool, ForgeError> {
+    match get::<Member>(forge, &format!("{}/members/all/{user}", glab::project(forge))) {
+        Ok(member) => Ok(member.access_level >= DEVELOPER),
+        Err(ForgeError::Failed { said, .. }) if said.contains("404") => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn log(forge: &Forge, job: u64) -> Result<String, ForgeError> {
+    run(&forge.directory, &[glab::api(forge), vec![format!("{}/jobs/{job}/trace", glab::project(forge))]].concat(), &[])
+}
+
+pub(super) fn merge(forge: &Forge, number: u64, head: &str, style: MergeStyle) -> Result<(), ForgeError> {
+    let path = format!("{}/{number}/merge", glab::merge_requests(forge));
+    let fields = [format!("sha={head}"), format!("squash={}", style == MergeStyle::Squash)];
+    let call = words(["--method", "PUT", &path, "--raw-field", &fields[0], "--field", &fields[1]]);
+    run(&forge.directory, &[glab::api(forge), call].concat(), &[]).map(drop)
+}
+
+fn get<T: DeserializeOwned>(forge: &Forge, path: &str) -> Result<T, ForgeError> {
+    let call = [glab::api(forge), vec![path.to_owned()]].concat();
+    let said = run(&forge.directory, &call, &[])?;
+    serde_json::from_str(&said).map_err(|_| ForgeError::answer(&call, "must print what GitLab says of it", &said))
+}
+
+/// All pages, which come one after another, each a list of its own.
+fn list<T: DeserializeOwned>(forge: &Forge, path: &str) -> Result<Vec<T>, ForgeError> {
+    let call = [glab::api(forge), words(["--paginate", &format!("{path}?per_page=100")])].concat();
+    let said = run(&forge.directory, &call, &[])?;
+    let pages: Result<Vec<Vec<T>>, _> = serde_json::Deserializer::from_str(&said).into_iter().collect();
+    let pages = pages.map_err(|_| ForgeError::answer(&call, "must print a list", &said))?;
+    Ok(pages.into_iter().flatten().collect())
+}

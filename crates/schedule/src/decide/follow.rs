@@ -1,0 +1,141 @@
+//! What becomes of pull requests after they were opened (`follow`).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lanewright_model::retry::LONGEST_BACKOFF;
+use lanewright_model::text::counted;
+use lanewright_model::{
+    ChecksState, Failure, FailureKind, Follow, LaneIndex, PullRequestStatus, Remark, ReviewState, Timestamp,
+};
+
+use crate::action::Action;
+use crate::decide::deciding::Deciding;
+use crate::decide::failure_routing::send_back;
+use crate::state::RunState;
+
+/// Checks may begin some time after a push: without any, a pull request is not merged before that.
+const CHECKS_BEGIN: Duration = Duration::from_secs(60);
+
+/// Asks about the pull requests that are followed, and has those merged that may be; whether any is still followed.
+pub(crate) fn follow(deciding: &mut Deciding) -> bool {
+    let (state, now) = (deciding.state, deciding.now);
+    let Some(follow) = state.started().and_then(|started| started.options.follow) else { return false };
+    let asked = state.following.asked();
+    let mut end = None;
+    let mut open = Vec::new();
+    for &lane in state.indexes.followed() {
+        let Some(until) = until(state, lane, follow) else { continue };
+        if asked.is_none() || until > now && !is_done(state, lane, follow) {
+            open.push(lane);
+            end = end.max(Some(until));
+        }
+        if follow.auto_merge {
+            merge(deciding, lane);
+        }
+    }
+    let Some(end) = end else { return false };
+    let moment = next(state, &open);
+    if asked.is_none() || moment < end {
+        if deciding.due(moment) {
+            deciding.want(Action::CheckPullRequests);
+        }
+    } else {
+        deciding.due(end);
+    }
+    true
+}
+
+/// Until when the lane's pull request is followed.
+fn until(state: &RunState, lane: LaneIndex, follow: Follow) -> Option<Timestamp> {
+    let made = state.lane(lane).proposal.made_at()?;
+    Some(made.max(state.alive_since?).plus(follow.time))
+}
+
+/// Whether its checks passed and it is approved, so that it only waits to be merged by the user.
+fn is_done(state: &RunState, lane: LaneIndex, follow: Follow) -> bool {
+    let is_done = |status: &PullRequestStatus| status.may_be_merged() && status.review == ReviewState::Approved;
+    !follow.auto_merge && state.lane(lane).proposal.status().is_some_and(is_done)
+}
+
+/// When the forge is asked again: not at once about what was opened just now.
+fn next(state: &RunState, lanes: &[LaneIndex]) -> Timestamp {
+    let first = state.first_backoff();
+    let made = lanes.iter().filter_map(|&lane| state.lane(lane).proposal.made_at()).max();
+    let opened = made.filter(|made| state.alive_since.is_some_and(|since| *made >= since));
+    let asked = state.following.next(first, &format!("{}/pull requests", state.plan.phase));
+    asked.into_iter().chain(opened.map(|made| made.plus(first))).max().unwrap_or(Timestamp::from_unix_millis(0))
+}
+
+/// Has the lane's pull request merged, if nothing speaks against it and those before it are merged.
+fn merge(deciding: &mut Deciding, lane: LaneIndex) {
+    let state = deciding.state;
+    let proposal = &state.lane(lane).proposal;
+    let Some(status) = proposal.status().filter(|status| status.may_be_merged()) else { return };
+    if proposal.out.is_some() || !state.proposals_before(lane).is_empty() {
+        return;
+    }
+    if proposal.refused.is_some_and(|refused| !deciding.due(refused.plus(LONGEST_BACKOFF))) {
+        return;
+    }
+    let is_early = status.checks == ChecksState::None
+        && proposal.made_at().is_some_and(|made| !deciding.due(made.plus(CHECKS_BEGIN)));
+    if is_early {
+        return;
+    }
+    let target = state.proposal_target(lane);
+    let is_elsewhere = status.retargeted.is_none() && proposal.pull_request().is_some_and(|it| it.base != target);
+    deciding.want(if is_elsewhere { Action::OpenPullRequest(lane) } else { Action::MergePullRequest(lane) });
+}
+
+/// Sends a lane back whose pull request got `remarks`; too often, and it waits for the user.
+pub(crate) fn answer(deciding: &mut Deciding, lane: LaneIndex, remarks: &[Remark]) {
+    let state = deciding.state;
+    let proposal = &state.lane(lane).proposal;
+    let most = state.started().and_then(|started| started.options.follow).map_or(Follow::ROUNDS, |it| it.rounds);
+    if proposal.rounds <= most {
+        return send_back(deciding, lane, Failure::new(FailureKind::Rejected, text(remarks)));
+    }
+    let url = proposal.pull_request().map_or("", |pull_request| &pull_request.url);
+    let times = counted(most as usize, "time");
+    let reason =
+        format!("its pull request was sent back more than {times}: {}; look at {url}, then retry", summary(remarks));
+    deciding.block(lane, reason);
+}
+
+/// `check build failed, 2 comments of reviewer`.
+fn summary(remarks: &[Remark]) -> String {
+    let checks: Vec<&str> =
+        remarks.iter().filter(|remark| remark.is_of_check()).map(|remark| remark.by.as_str()).collect();
+    let mut comments: BTreeMap<&str, usize> = BTreeMap::new();
+    for remark in remarks.iter().filter(|remark| !remark.is_of_check()) {
+        *comments.entry(&remark.by).or_default() += 1;
+    }
+    let noun = if checks.len() == 1 { "check" } else { "checks" };
+    let failed = (!checks.is_empty()).then(|| format!("{noun} {} failed", checks.join(", ")));
+    let said = comments.into_iter().map(|(by, count)| format!("{} of {by}", counted(count, "comment")));
+    failed.into_iter().chain(said).collect::<Vec<_>>().join(", ")
+}
+
+/// What the agent is given: reviewers' words are quoted, and logs are code.
+fn text(remarks: &[Remark]) -> String {
+    let one = |remark: &Remark| {
+        let place = match (&remark.path, remark.line) {
+            (Some(path), Some(line)) => format!(" on {path}, line {line}"),
+            (Some(path), None) => format!(" on {path}"),
+            _ => String::new(),
+        };
+        let (heading, before) = match remark.is_of_check() {
+            true => (format!("The check {} failed:", remark.by), "    "),
+            false => (format!("{} wrote{place}:", remark.by), "> "),
+        };
+        let lines: Vec<String> =
+            remark.text.lines().map(|line| format!("{before}{line}").trim_end().to_owned()).collect();
+        format!("\n\n{heading}\n\n{}", lines.join("\n"))
+    };
+    let all: String = remarks.iter().map(one).collect();
+    format!("the pull request was sent back: {}{all}", summary(remarks))
+}
+
+#[cfg(test)]
+mod tests;

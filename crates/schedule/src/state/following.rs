@@ -1,0 +1,38 @@
+//! When the forge was asked about open pull requests.
+
+use std::time::Duration;
+
+use lanewright_model::Timestamp;
+use lanewright_model::event::Event;
+use lanewright_model::retry::backoff;
+
+/// When the forge was asked in this life of the run, and how often since something changed there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Following {
+    asked: Option<Timestamp>,
+    unchanged: u32,
+}
+
+impl Following {
+    pub(crate) fn asked(&self) -> Option<Timestamp> {
+        self.asked
+    }
+
+    /// When the forge is to be asked again, after longer and longer while nothing changes.
+    pub(crate) fn next(&self, first: Duration, key: &str) -> Option<Timestamp> {
+        Some(self.asked?.plus(backoff(first, key, self.unchanged + 1)))
+    }
+
+    pub(crate) fn apply(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::RunResumed { .. } => *self = Self::default(),
+            Event::PullRequestsChecked { .. } => (self.asked, self.unchanged) = (Some(at), self.unchanged + 1),
+            Event::PullRequestOpened { .. } | Event::PullRequestChanged { .. } => self.unchanged = 0,
+            _ => {}
+        }
+    }
+
+    pub(crate) fn sleep(&mut self, duration: Duration) {
+        self.asked = self.asked.map(|at| at.plus(duration));
+    }
+}
