@@ -166,3 +166,120 @@ fn a_forge_that_does_not_answer_is_asked_again() {
     env.lanewright(&["follow", "r1", "--time", "1m"]).exits(0);
     assert!(env.holds("lane/P1/A", "fixed.txt"));
 }
+
+/// GitLab's answers for one merge request, whose job passes once the branch has `fixed.txt`.
+const GLAB: &str = r#"#!/bin/sh
+set -e
+cd "$SCRATCH"
+echo "$*" >> glab-calls
+[ "$1 $2" != "auth status" ] || exit 0
+oid=$(git -C ../origin.git rev-parse lane/P1/A 2> /dev/null || true)
+fixed=success
+git -C ../origin.git cat-file -e "$oid:fixed.txt" 2> /dev/null || fixed=failed
+state=opened
+[ ! -e merged ] || state=merged
+request() {
+    printf '{"iid":1,"web_url":"https://gitlab.com/acme/shop/-/merge_requests/1","state":"%s","target_branch":"main","sha":"%s",' $state "$oid"
+    printf '"source_project_id":5,"target_project_id":5,"draft":false,"detailed_merge_status":"mergeable","head_pipeline":{"id":9,"sha":"%s"}}' "$oid"
+}
+case "$*" in
+    *"--method PUT"*/merge*) echo "$oid" > merged; request ;;
+    *"--method POST"*) : > opened; request ;;
+    *"--method PUT"*) request ;;
+    *merge_requests/1/approvals) echo '{"approvals_left":0,"approved_by":[{"user":{"username":"reviewer"}}]}' ;;
+    *merge_requests/1/discussions*) [ ! -e discussions ] && echo '[]' || cat discussions ;;
+    *merge_requests/1) request ;;
+    *merge_requests*) [ -e opened ] && { printf '['; request; echo ']'; } || echo '[]' ;;
+    *pipelines/9/jobs*)
+        id=$((0x$(echo $oid | cut -c1-7)))
+        echo "[{\"id\":$id,\"name\":\"build\",\"status\":\"$fixed\",\"allow_failure\":false}]"
+        echo '[{"id":2,"name":"lint","status":"failed","allow_failure":true}]' ;;
+    */trace) echo 'missing fixed.txt' ;;
+    *members/all/7) echo '{"access_level":40}' ;;
+    *members/all/*) echo '404 Not found' >&2; exit 1 ;;
+    *) echo "unknown call: $*" >&2; exit 1 ;;
+esac
+"#;
+
+#[test]
+fn merge_requests_of_gitlab_are_followed() {
+    let env = checked("echo fixed > fixed.txt\n");
+    let (bare, url) = (env.path("origin.git"), "https://gitlab.com/acme/shop.git");
+    env.git(&["config", &format!("url.{}.insteadOf", bare.display()), url]);
+    env.git(&["remote", "set-url", "origin", url]);
+    env.program("glab", GLAB);
+    let note = |id: u32, user: u32, name: &str| {
+        format!(
+            r#"{{"id":{id},"body":"from {name}","system":false,"resolved":false,"created_at":"2026-01-02T03:04:05Z","author":{{"id":{user},"username":"{name}"}},"position":{{"new_path":"a.txt","new_line":2}}}}"#
+        )
+    };
+    let notes = [note(1, 7, "reviewer"), note(2, 8, "stranger"), note(3, 9, "project_5_bot_1")];
+    env.write("scratch/discussions", format!(r#"[{{"notes":[{}]}}]"#, notes.join(",")));
+    env.write("config/lanewright/config.toml", "backoff = \"50ms\"\nauto_merge = true\n");
+    env.execute(PR).exits(0);
+    let prompt = env.scratch("prompt.2");
+    assert!(prompt.contains("The check build failed:") && prompt.contains("missing fixed.txt"), "{prompt}");
+    assert!(prompt.contains("reviewer wrote on a.txt, line 2:\n") && prompt.contains("> from reviewer"), "{prompt}");
+    assert!(!prompt.contains("from stranger") && !prompt.contains("from project_5"), "{prompt}");
+    assert_eq!(env.scratch("merged").trim(), remote_head(&env, "lane/P1/A"));
+    assert!(env.holds("lane/P1/A", "fixed.txt"));
+}
+
+#[test]
+fn a_command_says_what_became_of_a_pull_request() {
+    let env = checked("echo fixed > fixed.txt\n");
+    let config = "backoff = \"50ms\"\nforge = \"command\"\npull_request_command = [\"propose\"]\n";
+    env.write("config/lanewright/config.toml", config);
+    env.program("propose", "#!/bin/sh\necho https://forge.example.com/7\n");
+    env.execute(PR).exits(3).says(&["pull_request_status_command"]);
+    env.write("config/lanewright/config.toml", format!("{config}pull_request_status_command = [\"look\"]\n"));
+    env.program(
+        "look",
+        "#!/bin/sh\n[ \"$LANEWRIGHT_PULL_REQUEST\" = https://forge.example.com/7 ] || exit 1\n\
+         oid=$(git -C \"$SCRATCH/../origin.git\" rev-parse lane/P1/A)\n\
+         echo '{\"state\":\"open\",\"head\":\"'$oid'\",\"base\":\"main\",\"review\":\"approved\",\"checks\":[],'\n\
+         echo '\"comments\":[{\"id\":\"c1\",\"by\":\"ann\",\"text\":\"please fix\"}]}'\n",
+    );
+    env.execute(PR).exits(0);
+    assert!(env.scratch("prompt.2").contains("ann wrote:\n") && env.holds("lane/P1/A", "fixed.txt"));
+    env.program("look", "#!/bin/sh\necho '{\"state\":\"fine\"}'\n");
+    env.lanewright(&["follow", "r1", "--once"]).exits(0).says(&["must print the status of the pull request as JSON"]);
+}
+
+#[test]
+fn a_crash_anywhere_answers_nothing_twice() {
+    // A comment and a check first, the same with another check at the second life of the pull request.
+    for point in [
+        "before_check_pull_requests:1",
+        "after_check_pull_requests:1",
+        "after_check_pull_requests:2",
+        "before_open_worktree:2",
+        "after_open_worktree:2",
+        "before_run_job:3",
+        "after_commit_work:2",
+        "before_push_branch:2",
+        "after_push_branch:2",
+        "after_open_pull_request:2",
+        "before_merge_pull_request:1",
+        "after_merge_pull_request:1",
+    ] {
+        let env = checked("echo fixed > fixed.txt\necho >> \"$SCRATCH/continued\"\n");
+        env.write("config/lanewright/config.toml", "backoff = \"50ms\"\nauto_merge = true\n");
+        env.write("scratch/pulls/1.comments", comment(5, "reviewer", "please fix"));
+        let plan = env.path("plan.toml");
+        let arguments = [&["execute-phase", plan.to_str().unwrap(), "--run-id", "r1"], PR].concat();
+        let died = env.lanewright_with(&arguments, |command| command.env("LANEWRIGHT_CRASH_POINT", point));
+        assert!(died.was_killed(), "{point} was not reached: {}", died.stderr);
+        env.resume(&[]).exits(0);
+        let remarks: Vec<String> = env
+            .events("feedback_received")
+            .iter()
+            .flat_map(|event| event["remarks"].as_array().unwrap().clone())
+            .map(|remark| remark["id"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(remarks.iter().filter(|id| *id == "comment:5").count(), 1, "{point}: {remarks:?}");
+        assert_eq!((remarks.len(), pulls(&env).as_str()), (2, "1"), "{point}: {remarks:?}");
+        assert_eq!(pull(&env, 1, "merged"), remote_head(&env, "lane/P1/A"), "{point}");
+        assert!(env.holds("lane/P1/A", "fixed.txt"), "{point}");
+    }
+}

@@ -51,6 +51,11 @@ impl Failure {
         }
     }
 
+    /// What failed, without what is quoted below it.
+    pub fn headline(&self) -> &str {
+        self.message.split("\n\n").next().unwrap_or_default()
+    }
+
     /// What two failures have in common that are the same: kind, exit code, paths and words. Numbers in the words are
     /// left out, because they count seconds, lines and processes.
     pub fn signature(&self) -> String {

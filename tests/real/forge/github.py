@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """As much of GitHub as `gh pr list`, `create`, `edit` and `gh api` ask for, kept in memory.
 
+Each pull request has a check that fails until its branch has `fixed.txt`, and comments of two people.
+
 Started with the directory of a bare repository, it prints its port and is to be used as `HTTP_PROXY` for
 `github.localhost`, which `gh` speaks plain HTTP with. Every call is written to standard error.
 """
@@ -58,6 +60,29 @@ def change(pull, given):
     pull.update({names[key]: value for key, value in given.items() if key in names})
 
 
+def review(number):
+    """A required check that wants `fixed.txt`, a comment of a reviewer and one of a stranger, and an approval."""
+    pull = PULLS[number - 1]
+    commit = commit_of(pull["headRefName"])
+    has = subprocess.run(["git", "-C", BARE, "cat-file", "-e", f"{commit}:fixed.txt"], capture_output=True)
+    check = {
+        "__typename": "CheckRun", "databaseId": int(commit[:7], 16), "name": "build", "status": "COMPLETED",
+        "conclusion": "FAILURE" if has.returncode else "SUCCESS", "title": None, "summary": None, "isRequired": True,
+        "detailsUrl": f"http://github.localhost/acme/shop/actions/runs/1/job/{number}",
+    }
+    said = [
+        {"databaseId": 100 * number + at, "body": f"{login} asks for a word", "createdAt": "2030-01-01T00:00:00Z",
+         "author": {"login": login, "__typename": "User"}}
+        for at, login in enumerate(["reviewer", "stranger"])
+    ]
+    return {
+        "state": pull["state"], "isDraft": False, "headRefOid": commit, "baseRefName": pull["baseRefName"],
+        "reviewDecision": "APPROVED",
+        "commits": {"nodes": [{"commit": {"statusCheckRollup": {"contexts": {"nodes": [check]}}}}]},
+        "reviews": {"nodes": []}, "reviewThreads": {"nodes": []}, "comments": {"nodes": said},
+    }
+
+
 def graphql(query, variables):
     given = variables.get("input", {})
     if "createPullRequest" in query:
@@ -72,6 +97,8 @@ def graphql(query, variables):
     if "projectCards" in query:
         said = "Projects (classic) is being deprecated in favor of the new Projects experience"
         return {"errors": [{"message": f"{said}. (repository.pullRequest.projectCards)"}]}
+    if asked := re.findall(r"p(\d+): pullRequest\(number: \d+\)", query):
+        return {"data": {"repository": {f"p{number}": review(int(number)) for number in asked}}}
     if "pullRequest(number:" in query:
         number = variables.get("pr_number") or variables.get("number")
         return {"data": {"repository": {"pullRequest": entry(PULLS[number - 1])}}}
@@ -102,6 +129,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.note("")
+        if self.path.endswith("/logs"):
+            return self.answer("2030-01-01T00:00:00.0000000Z missing fixed.txt")
+        if permission := re.search(r"/collaborators/(\w+)/permission$", self.path):
+            if permission[1] != "reviewer":
+                return self.answer({"message": "Not Found"}, 404)
+            return self.answer({"permission": "write"})
         self.answer(PULLS if self.path.endswith("/pulls") else {})
 
     def do_POST(self):
@@ -109,6 +142,15 @@ class Handler(BaseHTTPRequestHandler):
         query = " ".join(call.get("query", "").split())
         self.note(f"{query[:200]} {json.dumps(call.get('variables', {}))[:300]}")
         self.answer(graphql(query, call.get("variables", {})))
+
+    def do_PUT(self):
+        call = self.read()
+        self.note(json.dumps(call)[:300])
+        pull = PULLS[int(re.search(r"/pulls/(\d+)/merge$", self.path)[1]) - 1]
+        if call["sha"] != commit_of(pull["headRefName"]):
+            return self.answer({"message": "Head branch was modified."}, 409)
+        pull["state"] = "MERGED"
+        self.answer({"merged": True})
 
     def do_PATCH(self):
         call = self.read()

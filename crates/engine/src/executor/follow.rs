@@ -20,10 +20,10 @@ use super::{Executor, ExecutorError, Prepared, Result, Task, lane_head};
 const OTHERS_END: std::time::Duration = std::time::Duration::from_secs(10 * 60);
 
 /// How many bytes of a comment, and of the log of a check, an agent is given.
-const REMARK: usize = 6_000;
+const REMARK: usize = 4_000;
 
 /// How many remarks it is given at once; the others come next.
-const REMARKS: usize = 20;
+const REMARKS: usize = 10;
 
 /// How many lines of the end of a check's log.
 const LOG_LINES: usize = 60;

@@ -217,7 +217,7 @@ fn retry(deciding: &mut Deciding, lane: LaneIndex, agent: usize, failure: &Failu
     let first = deciding.state.first_backoff();
     let key = format!("{}/{}/{name}/{task}", deciding.state.plan.phase, plan.id);
     let checkpoint = Checkpoint {
-        context: failure.message.clone(),
+        context: failure.headline().to_owned(),
         head_sha: worker.head.clone(),
         command: failure.command.clone(),
         exit_code: failure.exit_code,

@@ -216,7 +216,7 @@ fn lasting(tone: Tone, text: String) -> Option<Line> {
 fn message(failure: &Failure) -> String {
     match failure.kind {
         FailureKind::Idle => cut_middle(&clean(&failure.message), MESSAGE),
-        _ => failure.message.clone(),
+        _ => failure.headline().to_owned(),
     }
 }
 
