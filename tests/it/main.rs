@@ -101,6 +101,7 @@ mod state;
 mod submodules;
 mod supervision;
 mod support;
+mod tell;
 mod timings;
 mod ui;
 mod user_at_work;

@@ -212,6 +212,8 @@ pub enum Event {
         #[serde(default)]
         message: String,
     },
+    /// The user said something to its agents, also while one works; later prompts have it as well.
+    MessageSent { lane: LaneId, message: String },
     /// Its merge with the integration branch is created and not yet published.
     MergeStaged {
         lane: LaneId,

@@ -1,4 +1,4 @@
-//! How `stop`, `approve`, `reject`, `log-event` and `checkpoints create` reach the process that runs a run: one small file for each request.
+//! How `stop`, `approve`, `reject`, `tell`, `log-event` and `checkpoints create` reach the process that runs a run: one small file for each request.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,8 @@ pub enum Request {
         #[serde(default)]
         checked_out: Option<Box<CheckedOut>>,
     },
+    /// Say something to the agents of a lane.
+    Tell { lane: LaneId, message: String },
     /// Record an event of the caller's.
     Log {
         #[serde(default)]
@@ -69,6 +71,7 @@ impl From<Request> for Event {
                 context,
                 checked_out,
             },
+            Request::Tell { lane, message } => Self::MessageSent { lane, message },
             Request::Log { lane, name, data } => Self::EventLogged { lane, name, data },
             Request::Answer { lane, gate, approved, message } => Self::GateAnswered { lane, gate, approved, message },
         }

@@ -135,6 +135,15 @@ pub(crate) struct Skip {
     pub(crate) then: ThenResume,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Tell {
+    #[command(flatten)]
+    pub(crate) target: LaneArgs,
+    /// What to tell them
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) message: String,
+}
+
 /// Resuming at once, after another change to a run.
 #[derive(Debug, Args)]
 #[command(mut_arg("progress", |progress| progress.requires("resume")))]

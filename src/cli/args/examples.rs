@@ -34,6 +34,8 @@ lanewright execute-lane plan.toml --next  # the first ready one
 [resume]
 lanewright resume  # the unfinished run
 lanewright resume r1 -m 'Use the v2 API'  # with advice for its agents
+[tell]
+lanewright tell SL-1 -m 'the v2 API is deployed now'  # of the unfinished run
 [follow]
 lanewright follow  # for two hours
 lanewright follow r1 --once  # what is there now, as in a job of CI

@@ -63,7 +63,7 @@ fn ask(directory: &RunDirectory, request: &Request) -> Result<bool> {
         let held = is_held(&directory.lock());
         let is_answered = log.poll()?.records.iter().any(|record| is_answer(&record.event, request));
         // Events may have the same name: one that was recorded before this request was taken is another caller's.
-        if is_answered && !(matches!(request, Request::Log { .. }) && waiting.exists()) {
+        if is_answered && !(matches!(request, Request::Log { .. } | Request::Tell { .. }) && waiting.exists()) {
             return Ok(true);
         }
         if !held || Instant::now() > deadline {
@@ -79,6 +79,9 @@ fn is_answer(event: &Event, request: &Request) -> bool {
         (Request::Stop { lane, .. }, Event::StopRequested { lane: stopped, .. }) => lane == stopped,
         (Request::Answer { lane, gate, .. }, Event::GateAnswered { lane: answered, gate: at, .. }) => {
             (lane, gate) == (answered, at)
+        }
+        (Request::Tell { lane, message }, Event::MessageSent { lane: told, message: said }) => {
+            (lane, message) == (told, said)
         }
         (Request::Log { lane, name, .. }, Event::EventLogged { lane: about, name: logged, .. }) => {
             (lane, name) == (about, logged)

@@ -6,3 +6,4 @@ pub(super) mod recover;
 pub(super) mod retry;
 pub(super) mod skip;
 pub(super) mod stop;
+pub(super) mod tell;

@@ -32,7 +32,7 @@ pub use clock::RunClock;
 pub use copied::{CopiedFiles, RunningCopy};
 use held_worktrees::HeldWorktree;
 pub(crate) use held_worktrees::{OpenWorktree, open_worktrees};
-pub use job::{BaseGates, BriefFiles, Judgement, Surroundings, Walls, report_left};
+pub use job::{BaseGates, BriefFiles, Judgement, Surroundings, Walls, messages, report_left};
 pub(crate) use lane::FINAL;
 pub use left_out::LeftOutReports;
 pub use snapshot::SnapshotTarget;

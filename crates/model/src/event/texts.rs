@@ -11,6 +11,7 @@ impl Event {
             Self::GateAnswered { message, .. } | Self::RunResumed { message, .. } | Self::Noted { message, .. } => {
                 change(message);
             }
+            Self::MessageSent { message, .. } => change(message),
             Self::PullRequestsChecked { error } => change(error),
             Self::PullRequestRefused { reason, .. } => change(reason),
             Self::FeedbackReceived { remarks, .. } => remarks.iter_mut().for_each(|remark| change(&mut remark.text)),

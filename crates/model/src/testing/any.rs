@@ -359,6 +359,7 @@ fn any_lane_ending() -> impl Strategy<Value = Event> {
             let pull_request = PullRequest { url, number, base: "main".to_owned() };
             Event::PullRequestOpened { lane, pull_request, head: commit('5'), updated: false }
         }),
+        (any_lane(), any_text()).prop_map(|(lane, message)| Event::MessageSent { lane, message }),
         (any_lane(), any_status()).prop_map(|(lane, status)| Event::PullRequestChanged { lane, status }),
         (any_lane(), any_text()).prop_map(|(lane, text)| Event::FeedbackReceived {
             lane,

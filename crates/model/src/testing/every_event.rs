@@ -474,5 +474,6 @@ fn latest() -> Vec<Event> {
             }],
         },
         Event::PullRequestRefused { lane: lane(), reason: "conflicts with main".into() },
+        Event::MessageSent { lane: lane(), message: "use the v2 API".into() },
     ]
 }

@@ -46,6 +46,7 @@ impl RunState {
             | Event::PlacementEnded { .. } => self.apply_placement(lane, event, at),
             Event::PersonAsked { .. }
             | Event::GateAnswered { .. }
+            | Event::MessageSent { .. }
             | Event::LaneBased { .. }
             | Event::WorktreeOpened { .. }
             | Event::WorktreeLost { .. }
@@ -274,6 +275,7 @@ fn apply_to_state(state: &mut LaneState, event: &Event, plan: &Lane, at: Timesta
         Event::GateAnswered { gate, approved, message, .. } => {
             state.approvals.give(gate.clone(), *approved, message);
         }
+        Event::MessageSent { message, .. } => state.approvals.remark(message),
         Event::LaneBased { base, port, missing, .. } => state.work.begin(base, *port, missing),
         Event::WorktreeOpened { agent: None, worktree, .. } => state.open(worktree),
         Event::FailureNoted { agent, failure, .. } => {

@@ -151,7 +151,7 @@ impl LaneFacts {
             Event::FinalOpened { .. } | Event::PhaseBlocked { .. } | Event::PoolEmptied { .. } => {}
             Event::Slept { .. } | Event::EventLogged { .. } => {}
             Event::RunnerPaused { .. } | Event::RunnerContinued { .. } => {}
-            Event::PullRequestsChecked { .. } | Event::PullRequestRefused { .. } => {}
+            Event::PullRequestsChecked { .. } | Event::PullRequestRefused { .. } | Event::MessageSent { .. } => {}
         }
     }
 

@@ -153,6 +153,7 @@ fn sentence(record: &Record, history: &RunHistory, offset: FixedOffset) -> Optio
         Event::GateAnswered { gate, approved, message, .. } => {
             lasting(Plain, format!("{} {}{}", gate.for_people(), answer_word(*approved), after_colon(message)))
         }
+        Event::MessageSent { message, .. } => lasting(Plain, format!("you said: {message}")),
         Event::MustHavesChecked { verdicts, .. } => must_haves_checked(verdicts),
         Event::ChangesMeasured { changes, .. } if changes.is_empty() => {
             lasting(Plain, "changed nothing, so there is nothing to approve".to_owned())

@@ -68,7 +68,19 @@ fn answer(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Result<Opt
             if let Err(error) = noted {
                 tracing::debug!("{}", CliError::from(error).message);
             }
-            edit_gate::judge(&context, &input)
+            let told = tool_use::messages(&context).unwrap_or_else(|error| {
+                tracing::debug!("{}", CliError::from(error).message);
+                None
+            });
+            let mut answer = edit_gate::judge(&context, &input)?;
+            if let Some(told) = told {
+                let told = added("PostToolUse", &told);
+                match &mut answer {
+                    Some(judged) => judged["hookSpecificOutput"] = told["hookSpecificOutput"].clone(),
+                    None => answer = Some(told),
+                }
+            }
+            Ok(answer)
         }
         _ if in_agent => Ok(None),
         _ => Ok(SessionRuns::find(&context, &input).and_then(|runs| match event {

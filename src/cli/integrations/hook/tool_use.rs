@@ -1,8 +1,9 @@
 //! `hook post-tool-use`: passes tool calls on to the Lanewright that runs the agent. In a lane without a live Lanewright, it
 //! counts them and takes a snapshot of the worktree from time to time (SPEC §5).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use lanewright_files::{atomic, regular_file};
 use lanewright_git::{EnclosingWorktree, Holder};
 use lanewright_model::snapshot_rules::{Progress, SnapshotTrigger, ToolCall};
 use lanewright_model::text::change_texts;
@@ -32,6 +33,23 @@ pub(super) fn pass_on(context: &Context, input: &Input) -> Result<()> {
     change_texts(&mut call["input"], &mut shorten);
     process::redactor([], &patterns).clean_json(&mut call);
     Ok(tool_calls::append(Path::new(path), &call)?)
+}
+
+/// What the user told this agent since its last tool call.
+pub(super) fn messages(context: &Context) -> Result<Option<String>> {
+    let path = |name: &str| context.environment.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let (Some(told), Some(calls)) = (path("LANEWRIGHT_MESSAGES_FILE"), path("LANEWRIGHT_TOOL_CALLS_FILE")) else {
+        return Ok(None);
+    };
+    let Some(text) = regular_file::read_left(&told) else { return Ok(None) };
+    let lines: Vec<String> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let counter = calls.with_file_name("messages_told");
+    let known = regular_file::read_left(&counter).and_then(|count| count.trim().parse().ok()).unwrap_or(0);
+    let new = lines.get(known..).unwrap_or_default();
+    if !new.is_empty() {
+        atomic::write(&counter, lines.len().to_string().as_bytes())?;
+    }
+    Ok((!new.is_empty()).then(|| format!("The user says: {}", new.join("\n"))))
 }
 
 fn shorten(text: &mut String) {

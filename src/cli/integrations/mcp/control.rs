@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::parameters::{Answer, Retry, TaskId, taken, usage};
+use super::parameters::{Answer, Retry, TaskId, Tell, taken, usage};
 use crate::cli::child::detached::{Start, start_resume};
 use crate::cli::child::{Caller, Outcome};
 use crate::cli::runs::existing;
@@ -28,6 +28,13 @@ pub(super) fn answer(caller: &Caller, wanted: &Answer, approved: bool) -> Outcom
     let mut answer = in_background(caller, &task, &words)?;
     answer["approved"] = approved.into();
     Ok(answer)
+}
+
+/// Tells the agents of a lane something, also while they work.
+pub(super) fn tell(caller: &Caller, wanted: &Tell) -> Outcome {
+    let (run, lane) = taken(&wanted.task_id)?.with_lane()?;
+    let words = ["tell", run.as_str(), lane.as_str()].map(str::to_owned).into_iter();
+    caller.run(&words.chain([format!("--message={}", wanted.message)]).collect::<Vec<_>>())
 }
 
 /// Runs a lane again that failed or is blocked, with what depends on it.

@@ -30,7 +30,7 @@ use answer::answer;
 use output::output;
 use parameters::{
     Answer, CreateCheckpoint, Doctor, ExecutePhase, Gate, ListCheckpoints, ReadDiff, ReadLogs, ResumeTask, Retry,
-    Rollback, RollbackLane, RunStatus, TaskId, taken,
+    Rollback, RollbackLane, RunStatus, TaskId, Tell, taken,
 };
 
 /// Serves until standard input ends.
@@ -218,6 +218,16 @@ impl Server {
         client: RequestContext<RoleServer>,
     ) -> CallToolResult {
         self.call(client, move |caller| control::answer(caller, &wanted, false)).await
+    }
+
+    #[tool(
+        name = "Tell",
+        output_schema = output("Tell"),
+        description = "Tell the agents of a lane something, also while they work: their next prompts have it, and an agent whose program passes on its tool calls gets it at the next one. Only what the user said, in the user's words. Errors: USAGE (no text), INVALID_OPERATION (no agent works in the lane any more).",
+        annotations(title = "Tell agents", destructive_hint = false, open_world_hint = false)
+    )]
+    async fn tell(&self, Parameters(wanted): Parameters<Tell>, client: RequestContext<RoleServer>) -> CallToolResult {
+        self.call(client, move |caller| control::tell(caller, &wanted)).await
     }
 
     #[tool(

@@ -83,6 +83,12 @@ const DOCTOR: Fields = &[
     ("sandbox", OBJECT, "which sandbox can be built; null: none is wanted"),
 ];
 
+const TOLD: Fields = &[
+    ("live", BOOLEAN, "whether a process works on the run"),
+    ("now", LIST, "the agents at work that get it at their next tool call"),
+    ("later", LIST, "those that get it with their next attempt"),
+];
+
 const GATE: Fields = &[
     ("gate", STRING, "the gate"),
     ("passed", BOOLEAN, "whether it passed"),
@@ -97,6 +103,7 @@ pub(super) fn output(name: &str) -> Arc<JsonObject> {
     let own: &[Fields] = match name {
         "ExecutePhase" | "ResumeTask" | "Retry" => &[RUN, STARTED],
         "Approve" | "Reject" => &[RUN, STARTED, ANSWERED],
+        "Tell" => &[RUN, TOLD],
         "RunStatus" => &[RUN, STATUS],
         "ReadLogs" => &[RUN, LOGS],
         "ReadDiff" => &[RUN, DIFF],

@@ -124,6 +124,17 @@ pub(super) struct Answer {
     pub(super) resume: Option<bool>,
 }
 
+/// `Tell`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Tell {
+    /// The lane, as RUN/LANE.
+    pub(super) task_id: String,
+    /// What to tell its agents, in the user's words.
+    #[schemars(length(max = 16384))]
+    pub(super) message: String,
+}
+
 /// `Retry`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

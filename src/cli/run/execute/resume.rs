@@ -358,7 +358,7 @@ fn record_answers(run: &RunId, locked: &mut LockedRun) -> Result<()> {
 
 /// Whether a request outlives the process that it was made to.
 fn is_lasting(request: &Request) -> bool {
-    matches!(request, Request::Answer { .. } | Request::Record { .. } | Request::Log { .. })
+    !matches!(request, Request::Stop { .. })
 }
 
 /// Writes the files that follow from the run log: a death right after the end of the run may have prevented that, or the

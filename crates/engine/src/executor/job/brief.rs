@@ -32,6 +32,11 @@ pub fn report_left(attempt: &Path) -> PathBuf {
     left(attempt, REPORT)
 }
 
+/// What the user said to the agent of the attempt in this directory while it worked, one JSON text a line.
+pub fn messages(attempt: &Path) -> PathBuf {
+    attempt.join("messages.jsonl")
+}
+
 impl BriefFiles {
     pub const PROMPT: &str = "prompt.md";
     pub const TASK: &str = "task.json";
@@ -85,6 +90,7 @@ impl BriefFiles {
             ("RESULT_FILE", path(&self.result())),
             ("REPORT_FILE", path(&report_left(&self.directory))),
             ("TOOL_CALLS_FILE", path(&self.tool_calls())),
+            ("MESSAGES_FILE", path(&messages(&self.directory))),
             ("FAILURE_CONTEXT_FILE", path(&self.directory.join(Self::FAILURE_CONTEXT))),
         ]));
         environment

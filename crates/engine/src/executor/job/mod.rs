@@ -30,7 +30,7 @@ use super::timed::job_span;
 use super::{Executor, ExecutorError, LaneContext, Prepared, Result, Task};
 pub use base::BaseGates;
 use base::diagnosis_of;
-pub use brief::{BriefFiles, report_left};
+pub use brief::{BriefFiles, messages, report_left};
 pub use by_hand::Judgement;
 use gate::judges_lane;
 use prepare::PreparedJob;
