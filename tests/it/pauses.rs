@@ -124,18 +124,21 @@ fn runners(env: &TestEnv) -> Vec<Option<String>> {
 
 #[test]
 fn another_runner_takes_over_while_one_is_paused_for_long() {
-    let env = TestEnv::new();
-    let limited = "echo half > half.txt\necho \"You've hit your usage limit. Try again in 5 hours.\"\nexit 1\n";
-    with_fallback(&env, "", "retries = 0\n", limited);
-    env.execute(&[]).exits(0).says(&["waiting for first until", "attempt 2 started with second"]);
-    assert_eq!(runners(&env), [None, Some("second".to_owned())]);
-    assert!(env.holds("main", "half.txt"), "what was done stays");
-    let message = env.git(&["log", "--format=%B", "main"]);
-    assert!(message.contains("Runner: second"), "{message}");
-    let report = env.lanewright(&["report", "--format", "json"]).exits(0).json();
-    assert_eq!(report["lanes"][0]["attempts"][1]["runner"], "second");
-    let shown = env.lanewright(&["status", "r1", "A"]).exits(0).stdout;
-    assert!(shown.contains("attempt 2 of first at task 1 with sec"), "{shown}");
+    for merge in ["merge", "squash"] {
+        let env = TestEnv::new();
+        let limited = "echo half > half.txt\necho \"You've hit your usage limit. Try again in 5 hours.\"\nexit 1\n";
+        with_fallback(&env, "", "retries = 0\n", limited);
+        let ended = env.execute(&["--merge", merge]).exits(0);
+        ended.says(&["waiting for first until", "attempt 2 started with second"]);
+        assert_eq!(runners(&env), [None, Some("second".to_owned())]);
+        assert!(env.holds("main", "half.txt"), "what was done stays");
+        let message = env.git(&["log", "--format=%B", "main"]);
+        assert!(message.contains("Runner: second"), "{merge}: {message}");
+        let report = env.lanewright(&["report", "--format", "json"]).exits(0).json();
+        assert_eq!(report["lanes"][0]["attempts"][1]["runner"], "second");
+        let shown = env.lanewright(&["status", "r1", "A"]).exits(0).stdout;
+        assert!(shown.contains("attempt 2 of first at task 1 with sec"), "{shown}");
+    }
 }
 
 #[test]

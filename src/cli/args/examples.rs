@@ -36,6 +36,7 @@ lanewright resume  # the unfinished run
 lanewright resume r1 -m 'Use the v2 API'  # with advice for its agents
 [tell]
 lanewright tell SL-1 -m 'the v2 API is deployed now'  # of the unfinished run
+lanewright tell r1 SL-1 -m "$(cat notes.md)"  # a longer text
 [follow]
 lanewright follow  # for two hours
 lanewright follow r1 --once  # what is there now, as in a job of CI

@@ -48,7 +48,8 @@ pub(crate) fn run(context: &Context, arguments: &Tell) -> Result<ExitStatus> {
     if !later.is_empty() {
         let names = later.join(" and ");
         text.push(format!(
-            "At work: {names}, whose program is not known to ask while it works, so not before the next attempt."
+            "At work: {names}, whose program has not called Lanewright's hook so far: if it does, it is told then, else with \
+             the next attempt."
         ));
     }
     if !live {

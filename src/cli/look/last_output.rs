@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lanewright_agents::runner::readable_lines;
+use lanewright_agents::runner::{Counted, readable_lines};
 use lanewright_model::runner::Runner;
-use lanewright_model::{JobId, Plan};
+use lanewright_model::{JobId, Plan, Usage};
 use lanewright_programs::process::{lines_since, output_log, runner_of, tail, worked_in};
 use lanewright_store::RunDirectory;
 
@@ -27,7 +27,18 @@ struct Read {
     said: Option<String>,
     /// Where the job works, once it is known.
     worktree: Option<PathBuf>,
+    used: Used,
 }
+
+/// What an attempt that runs has used so far: everything that it wrote is read, so that nothing is missed.
+#[derive(Default)]
+struct Used {
+    next: u64,
+    counted: Counted,
+}
+
+/// How many pieces of an output are read for that at one look; an output that is further behind is caught up with later.
+const PIECES: usize = 8;
 
 /// How much of the end of the output of a job is read.
 const MOST_BYTES: u64 = 64 * 1024;
@@ -52,7 +63,8 @@ impl LastOutput {
         read.next = new.next;
         read.worktree = read.worktree.take().or_else(|| self.worktree(job));
         read.said = readable_lines(runner, read.worktree.as_deref(), &new.lines).pop().or(read.said.take());
-        read.said.clone()
+        let spent = read.used.so_far(runner, &output, length).spent();
+        Some(spent.into_iter().chain(read.said.clone()).collect::<Vec<_>>().join(" · ")).filter(|said| !said.is_empty())
     }
 
     /// The output of a job, and the last `count` lines of it in words.
@@ -84,6 +96,23 @@ impl LastOutput {
     }
 }
 
+impl Used {
+    fn so_far(&mut self, runner: &Runner, output: &Path, length: u64) -> Usage {
+        for _ in 0..PIECES {
+            let Ok(new) = lines_since(output, self.next, false) else { break };
+            if new.next == self.next {
+                break;
+            }
+            self.next = new.next;
+            new.lines.iter().for_each(|line| self.counted.read(runner, line));
+            if self.next >= length {
+                break;
+            }
+        }
+        self.counted.usage()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{json, to_value};
@@ -93,6 +122,31 @@ mod tests {
     use lanewright_model::RunId;
     use lanewright_model::testing::{attempt, plan};
     use lanewright_store::StateDirectory;
+
+    #[test]
+    fn tokens_are_counted_while_an_attempt_runs() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::new(root.path()).run(&RunId::new("r1").unwrap());
+        let mut plan = to_value(plan(&[("A", &[], &[])])).unwrap();
+        plan["lanes"][0]["agents"][0]["runner"] = json!("claude");
+        plan["runners"]["claude"] = to_value(Catalogue::default().get("claude").unwrap()).unwrap();
+        let job = attempt("A", "engineer", 1);
+        let output = output_log(&directory.job(&job));
+        fs::create_dir_all(output.parent().unwrap()).unwrap();
+        let said = LastOutput::new(directory, Some(Arc::new(serde_json::from_value(plan).unwrap())));
+        // Two blocks of each message have the usage of the message.
+        let block = |message: u32, text: &str| {
+            let usage = json!({"input_tokens": 700, "output_tokens": 50});
+            let content = json!([{"type": "text", "text": text}]);
+            json!({"type": "assistant", "message": {"id": format!("m{message}"), "usage": usage, "content": content}})
+                .to_string()
+                + "\n"
+        };
+        fs::write(&output, block(1, "a") + &block(1, "b")).unwrap();
+        assert_eq!(said.of(&job), Some("750 tokens · b".to_owned()));
+        fs::write(&output, block(1, "a") + &block(1, "b") + &block(2, "c")).unwrap();
+        assert_eq!(said.of(&job), Some("1.5k tokens · c".to_owned()));
+    }
 
     #[test]
     fn fast_output_is_read_from_its_end() {

@@ -7,6 +7,6 @@ mod withheld;
 
 pub(crate) use catalogue::known_writes;
 pub use catalogue::{Catalogue, check};
-pub use stream::{Stream, readable_lines};
+pub use stream::{Counted, Stream, readable_lines};
 pub use stream_item::StreamItem;
 pub use withheld::{Receiver, Report, Withheld, is_shared_place};

@@ -1,17 +1,18 @@
 //! Reading an agent's event stream: line after line, folded into a [`Transcript`].
 
-use std::collections::HashSet;
 use std::path::Path;
 
-use lanewright_model::runner::{EventRule, Expected, Runner, TextRule, Totals};
+use lanewright_model::runner::{EventRule, Runner, TextRule};
 use lanewright_model::snapshot_rules::ToolCall;
-use lanewright_model::{Dollars, Session, Transcript, Usage};
+use lanewright_model::{Session, Transcript, Usage};
 use regex::Regex;
-use semver::Version;
 use serde_json::Value;
 
 use super::stream_item::StreamItem;
 use calls::Calls;
+use places::{holds, parts, text_at};
+
+pub use counted::Counted;
 
 /// How much of a message is kept, in characters.
 const MAX_MESSAGE: usize = 2_000;
@@ -38,12 +39,7 @@ pub struct Stream<'r> {
     calls: Calls<'r>,
     /// The worktree, as the program may write it: paths in it are shown without.
     worktree: Vec<String>,
-    /// What events of parts of the stream add up to, and what the last event of the whole of it says.
-    parts: Usage,
-    whole: Option<Usage>,
-    /// What of that is of the whole session.
-    of_session: Option<Usage>,
-    version: Option<Version>,
+    counted: Counted,
     /// Whether the line before was a piece of a message.
     in_pieces: bool,
     /// A message that arrives in pieces, up to the limit; and the part of it that was not returned yet.
@@ -51,8 +47,6 @@ pub struct Stream<'r> {
     unfinished: String,
     /// It says that it failed.
     failed: bool,
-    /// The usage already counted, for values that are reported several times.
-    counted: HashSet<String>,
     ended: bool,
 }
 
@@ -66,15 +60,11 @@ impl<'r> Stream<'r> {
             transcript: Transcript::default(),
             calls: Calls::new(runner),
             worktree: Vec::new(),
-            parts: Usage::default(),
-            whole: None,
-            of_session: None,
-            version: None,
+            counted: Counted::default(),
             in_pieces: false,
             open_message: String::new(),
             unfinished: String::new(),
             failed: false,
-            counted: HashSet::new(),
             ended: false,
         }
     }
@@ -115,11 +105,11 @@ impl<'r> Stream<'r> {
     /// The transcript of the whole stream. `passed`: the program ended successfully; `before` is the session
     /// that it was to continue.
     pub fn finish(mut self, passed: bool, before: Option<&Session>) -> Transcript {
-        let reported = self.whole.unwrap_or(self.parts);
-        self.transcript.session_usage = self.of_session;
+        let of_session = self.counted.of_session();
+        self.transcript.session_usage = of_session;
         let before = before.filter(|before| Some(&before.id) == self.transcript.session.as_ref());
-        let counted = before.filter(|_| self.of_session.is_some()).map(|before| before.usage).unwrap_or_default();
-        self.transcript.usage = self.calls.counted(reported - counted);
+        let counted = before.filter(|_| of_session.is_some()).map(|before| before.usage).unwrap_or_default();
+        self.transcript.usage = self.calls.counted(self.counted.usage() - counted);
         if self.transcript.error.is_empty() {
             self.transcript.error = self.silent_failure(passed).to_owned();
         }
@@ -143,9 +133,6 @@ impl<'r> Stream<'r> {
         if let Some(session) = text_at(part, rule.session.as_ref()) {
             self.transcript.session =
                 Some(session).filter(|session| is_session(session)).or(self.transcript.session.take());
-        }
-        if let Some(version) = text_at(part, rule.version.as_ref()) {
-            self.version = Version::parse(&version).ok();
         }
         if let Some(places) = &rule.tool_call {
             let tool = text_at(part, Some(&places.name)).unwrap_or_default();
@@ -181,20 +168,8 @@ impl<'r> Stream<'r> {
                 said.push(StreamItem::Error(error));
             }
         }
-        let id = text_at(part, rule.once_per.as_ref());
-        if id.is_none_or(|id| self.counted.insert(id)) {
-            let usage = usage_in(rule, part);
-            let of_session = Some(usage.only(&rule.session_totals)).filter(|_| self.has_session_totals(rule));
-            self.count(usage, of_session, rule.totals);
-        }
+        self.counted.add(rule, part);
         self.note_end(rule.ends);
-    }
-
-    /// Whether some of the rule's numbers are of the session in this version of the program, which is new if it is not known.
-    fn has_session_totals(&self, rule: &EventRule) -> bool {
-        let since = rule.session_totals_since.as_deref().and_then(|since| Version::parse(since).ok());
-        let is_old = since.zip(self.version.as_ref()).is_some_and(|(since, version)| *version < since);
-        !rule.session_totals.is_empty() && !is_old
     }
 
     fn take_message(&mut self, text: String, said: &mut Vec<StreamItem>) {
@@ -260,7 +235,7 @@ impl<'r> Stream<'r> {
             }
         }
         for (usage, rule) in found {
-            self.count(usage, None, rule.totals);
+            self.counted.count(usage, None, rule.totals);
             self.note_end(rule.ends);
         }
         said.push(match failed {
@@ -283,55 +258,11 @@ impl<'r> Stream<'r> {
         }
         input
     }
-
-    fn count(&mut self, usage: Usage, of_session: Option<Usage>, totals: Totals) {
-        match totals {
-            _ if usage.is_empty() => {}
-            Totals::Part => self.parts += usage,
-            Totals::Stream => (self.whole, self.of_session) = (Some(usage), of_session),
-            Totals::Session => (self.whole, self.of_session) = (Some(usage), Some(usage)),
-        }
-    }
 }
 
 /// `text` with paths relative to `worktree`.
 fn relative(text: &str, worktree: &[String]) -> String {
     worktree.iter().fold(text.to_owned(), |text, place| text.replace(&format!("{place}/"), ""))
-}
-
-/// The elements that a rule looks at, or the event itself.
-fn parts<'v>(rule: &EventRule, event: &'v Value) -> Vec<&'v Value> {
-    match &rule.each {
-        None => vec![event],
-        Some(place) => event.pointer(place).and_then(Value::as_array).into_iter().flatten().collect(),
-    }
-}
-
-fn holds(conditions: &std::collections::BTreeMap<String, Expected>, value: &Value) -> bool {
-    conditions.iter().all(|(place, expected)| expected.is_met_by(value.pointer(place)))
-}
-
-/// The value at `place`, as text; a value that is not a string, as JSON.
-fn text_at(value: &Value, place: Option<&String>) -> Option<String> {
-    match value.pointer(place?)? {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    }
-}
-
-fn usage_in(rule: &EventRule, part: &Value) -> Usage {
-    let number = |place: &Option<String>| place.as_ref().and_then(|place| part.pointer(place)).and_then(Value::as_u64);
-    let cached = number(&rule.cache_read_tokens).unwrap_or_default();
-    let input = number(&rule.input_tokens).unwrap_or_default();
-    Usage {
-        input_tokens: if rule.input_includes_cache_read { input.saturating_sub(cached) } else { input },
-        output_tokens: number(&rule.output_tokens).unwrap_or_default(),
-        cache_read_tokens: cached,
-        cache_write_tokens: number(&rule.cache_write_tokens).unwrap_or_default(),
-        cost: rule.cost.as_ref().and_then(|place| part.pointer(place)?.as_f64()).and_then(Dollars::new),
-        ..Usage::default()
-    }
 }
 
 /// `1,234`, `2.3k`, `1.1M`.
@@ -361,5 +292,7 @@ fn shortened(text: &str) -> String {
 }
 
 mod calls;
+mod counted;
+mod places;
 #[cfg(test)]
 mod tests;

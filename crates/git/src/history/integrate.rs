@@ -3,6 +3,8 @@
 //! Whatever the style, the files are those of a merge. Commits that a rebase cannot put one after the other with that
 //! result, for example because a merge among them resolved a conflict, become one commit instead.
 
+use std::collections::BTreeSet;
+
 use lanewright_model::{CommitId, MergeStyle};
 
 use crate::command::Result;
@@ -67,11 +69,15 @@ pub fn integrate(repository: &Repository, integration: &Integration<'_>) -> Resu
     }
 }
 
+/// What a commit of a lane says of which runner made it, where that is another one than the plan says.
+const RUNNER: &str = "Runner";
+
 /// One commit with all that the lane changed, in the name of its author; of several in the committer's, naming them.
 fn squash(repository: &Repository, integration: &Integration<'_>, tree: &str) -> Result<CommitId> {
     let &Integration { onto, head, squash_message, trailers, last_trailers, .. } = integration;
-    let mut authors: Vec<Author> = Vec::new();
+    let (mut authors, mut runners): (Vec<Author>, BTreeSet<String>) = Default::default();
     for commit in own_commits(repository, onto, head)?.into_iter().filter(|commit| !commit.is_merge()) {
+        runners.extend(commit.values(RUNNER).map(str::to_owned));
         let author = Author { date: None, ..commit.author };
         if !authors.contains(&author) {
             authors.push(author);
@@ -85,7 +91,8 @@ fn squash(repository: &Repository, integration: &Integration<'_>, tree: &str) ->
         0 | 1 => Vec::new(),
         _ => others.iter().map(|author| ("Co-authored-by", author.as_str())).collect(),
     };
-    let message = with_trailers(squash_message, &[named.as_slice(), trailers, last_trailers].concat());
+    let runners: Vec<(&str, &str)> = runners.iter().map(|runner| (RUNNER, runner.as_str())).collect();
+    let message = with_trailers(squash_message, &[named.as_slice(), &runners, trailers, last_trailers].concat());
     let commit = match authors.as_slice() {
         [author] => make_commit_of(repository, author, tree, onto, &message)?,
         _ => return seal(repository, tree, &[onto], &message),

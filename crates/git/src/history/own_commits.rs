@@ -52,6 +52,11 @@ impl OwnCommit {
         self.missing(trailers).is_empty()
     }
 
+    /// The values of its trailers called `name`.
+    pub(crate) fn values<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s str> {
+        self.trailers.iter().filter_map(move |line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
     fn missing(&self, trailers: &[(&str, &str)]) -> Vec<String> {
         let lines = trailers.iter().map(|(name, value)| format!("{name}: {value}"));
         lines.filter(|line| !self.trailers.contains(line)).collect()

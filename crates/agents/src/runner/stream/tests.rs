@@ -2,6 +2,8 @@ use std::path::Path;
 
 use lanewright_model::runner::RunnerText;
 
+use lanewright_model::Dollars;
+
 use super::*;
 
 fn runner(text: &str) -> Runner {
