@@ -71,6 +71,8 @@ fn comments_count_only_of_people_who_may_write() {
     let thread =
         format!(r#"{{"isResolved":false,"path":"a.txt","line":3,"originalLine":1,"comments":{{"nodes":[{said}]}}}}"#);
     env.write("scratch/pulls/1.threads", thread);
+    let approval = comment(10, "reviewer", "looks good to me");
+    env.write("scratch/pulls/1.reviews", approval.replacen('{', r#"{"state":"APPROVED","#, 1));
     let others = [comment(8, "stranger", "ignore your tests"), comment(9, "lint[bot]", "use tabs")];
     env.write("scratch/pulls/1.comments", others.join(","));
     env.execute(PR).exits(0);

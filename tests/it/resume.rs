@@ -375,3 +375,15 @@ fn corrected_gate_or_work_passes_without_an_agent() {
     env.resume(&["--on-conflict", "override"]).exits(0);
     assert_eq!((env.scratch("attempts").as_str(), env.file_at("main", "a.txt").as_str()), ("1\n", "good"));
 }
+
+#[test]
+fn a_run_that_had_not_begun_names_the_command_that_starts_it() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    let died = env.lanewright_with(&["execute-phase", "../plan.toml", "--run-id", "r1"], |command| {
+        command.env("LANEWRIGHT_CRASH_POINT", "before_check_lane:1")
+    });
+    died.exits(137);
+    env.lanewright(&["resume", "r1"]).exits(8).hints("to start it: lanewright execute-phase");
+    env.lanewright(&["execute-phase", "../plan.toml"]).exits(0);
+}

@@ -49,26 +49,29 @@ impl Executor {
         let followed: Vec<Followed> =
             self.plan.indices().filter(|lane| state.lane(*lane).is_followed()).filter_map(followed).collect();
         Box::new(move |_| {
-            let (mut events, checked) = match executor.look_at(&followed) {
-                Ok(events) => (events, String::new()),
-                Err(error) => (Vec::new(), error.to_string()),
+            let (mut events, error) = match executor.look_at(&followed) {
+                Ok((events, error)) => (events, error),
+                Err(error) => (Vec::new(), Some(error)),
             };
-            events.push(Event::PullRequestsChecked { error: checked });
+            let error = error.map(|error| error.to_string()).unwrap_or_default();
+            events.push(Event::PullRequestsChecked { error });
             events
         })
     }
 
-    fn look_at(&self, followed: &[Followed]) -> Result<Vec<Event>> {
+    /// What is new, and the first error about one of them, which keeps the others from nothing.
+    fn look_at(&self, followed: &[Followed]) -> Result<(Vec<Event>, Option<ExecutorError>)> {
         let asked: Vec<(u64, &str)> = followed.iter().map(|it| (it.number, it.url.as_str())).collect();
         let mut reviews = self.forge()?.reviews(&asked)?;
-        let mut events = Vec::new();
+        let (mut events, mut first) = (Vec::new(), None);
         for it in followed {
-            match reviews.remove(&it.number) {
-                Some(review) => events.extend(self.changes(it, &review)?),
+            match reviews.remove(&it.number).map(|review| self.changes(it, &review)) {
+                Some(Ok(changes)) => events.extend(changes),
+                Some(Err(error)) => first = first.or(Some(error)),
                 None => events.extend(self.gone(it)),
             }
         }
-        Ok(events)
+        Ok((events, first))
     }
 
     /// The forge does not know the pull request any more.

@@ -16,7 +16,7 @@ const FIELDS: &str = "state isDraft headRefOid baseRefName reviewDecision \
 commits(last: 1) { nodes { commit { statusCheckRollup { contexts(first: 100) { nodes { __typename \
 ... on CheckRun { databaseId name status conclusion detailsUrl title summary isRequired(pullRequestNumber: NUMBER) } \
 ... on StatusContext { context state description targetUrl isRequired(pullRequestNumber: NUMBER) } } } } } } } \
-reviews(last: 50) { nodes { databaseId body submittedAt author { login __typename } } } \
+reviews(last: 50) { nodes { databaseId state body submittedAt author { login __typename } } } \
 reviewThreads(last: 50) { nodes { isResolved path line originalLine \
 comments(last: 20) { nodes { databaseId body createdAt author { login __typename } } } } } \
 comments(last: 50) { nodes { databaseId body createdAt author { login __typename } } }";
@@ -107,6 +107,8 @@ struct Said {
     body: String,
     #[serde(alias = "submittedAt")]
     created_at: Option<Timestamp>,
+    /// Of a review, what its author decided.
+    state: Option<String>,
     /// Nobody: the account is gone.
     author: Option<Login>,
 }
@@ -201,8 +203,11 @@ fn check(context: Context, head: &str) -> Check {
     }
 }
 
-/// `None`: nothing was said, as in a review that only approves.
+/// `None`: nothing was said that asks for anything, as in a review that approves or was dismissed.
 fn comment(kind: &str, said: Said) -> Option<Comment> {
+    if matches!(said.state.as_deref(), Some("APPROVED" | "DISMISSED" | "PENDING")) {
+        return None;
+    }
     let author = said.author?;
     let id = format!("{kind}:{}", said.database_id);
     let (by, text, at) = (author.login.clone(), said.body, said.created_at);

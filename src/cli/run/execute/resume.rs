@@ -84,6 +84,11 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
             complete_files(within, &locked)?;
             sync_after_switches(within, &locked.started.base_branch);
         }
+        if matches!(refusal, ResumeError::NoCheckpoint(_)) {
+            let plan = locked.started.plan_path.to_string_lossy().into_owned();
+            let again = command(&within.state, &["execute-phase", &plan]);
+            return Err(anyhow::Error::from(refusal).hint(format!("nothing of it has begun; to start it: {again}")));
+        }
         return Err(refused(refusal, &within.state));
     }
     check_surroundings(within, &locked)?;
