@@ -40,7 +40,7 @@ fn checked(then: &str) -> TestEnv {
     env
 }
 
-fn comment(id: u32, by: &str, body: &str) -> String {
+pub(crate) fn comment(id: u32, by: &str, body: &str) -> String {
     let kind = if by.ends_with("[bot]") { "Bot" } else { "User" };
     let author = format!(r#"{{"login":"{by}","__typename":"{kind}"}}"#);
     format!(r#"{{"databaseId":{id},"body":"{body}","createdAt":"2026-01-02T03:04:05Z","author":{author}}}"#)

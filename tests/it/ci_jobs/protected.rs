@@ -2,6 +2,7 @@
 
 use super::TWO;
 use super::service::Service;
+use crate::follow::comment;
 use crate::publish::{protect, they_push, they_squash, unprotected};
 use crate::pull_requests::{GH, pulls};
 use crate::support::TestEnv;
@@ -96,4 +97,20 @@ fn squashed_phase_is_not_run_again() {
 #[test]
 fn squashed_phase_that_was_changed_since_is_done() {
     squashed(|env| drop(they_push(env, "main", "a.txt", "changed since\n")));
+}
+
+#[test]
+fn a_later_job_has_lanes_continue_that_reviewers_sent_back() {
+    let service = on_forge("forge = \"gh\"\nmerge = \"pr\"\nfollow = \"1ms\"\n");
+    let env = &service.env;
+    service.job(&[]).exits(0);
+    assert_eq!(pulls(env), "2");
+    let starts = || (service.starts("A"), service.starts("B"));
+    assert_eq!(starts(), (1, 1));
+    env.write("scratch/writers", "reviewer\n");
+    env.write("scratch/pulls/1.comments", comment(5, "reviewer", "please look again"));
+    for _ in 0..2 {
+        service.job(&[]).exits(0);
+        assert_eq!((starts(), pulls(env).as_str()), ((2, 1), "2"), "a comment is answered once");
+    }
 }

@@ -17,9 +17,17 @@ const WHEN_BISECTING: [&str; 2] = ["before_bisect_merges", "after_bisect_merges"
 /// Points that only a run comes to that is asked to stop.
 const WHEN_STOPPED: [&str; 2] = ["before_stop_job", "after_stop_job"];
 
-/// Points that only a run comes to whose lanes end in pull requests: `tests/it/pull_requests.rs` dies there.
-const WHEN_PROPOSING: [&str; 4] =
-    ["before_push_branch", "after_push_branch", "before_open_pull_request", "after_open_pull_request"];
+/// Points that only a run comes to whose lanes end in pull requests: `tests/it/pull_requests.rs` and `follow.rs` die there.
+const WHEN_PROPOSING: [&str; 8] = [
+    "before_push_branch",
+    "after_push_branch",
+    "before_open_pull_request",
+    "after_open_pull_request",
+    "before_check_pull_requests",
+    "after_check_pull_requests",
+    "before_merge_pull_request",
+    "after_merge_pull_request",
+];
 
 /// Points that only a run comes to whose lanes work on a cluster.
 const WHEN_PLACED: [&str; 6] = [
@@ -32,10 +40,10 @@ const WHEN_PLACED: [&str; 6] = [
 ];
 
 /// Points that a run of [`EVERYTHING`] does not come to.
-pub const ELSEWHERE: [&str; 14] = {
-    let ([a, b], [c, d], [e, f, g, h]) = (WHEN_STOPPED, WHEN_BISECTING, WHEN_PROPOSING);
-    let [i, j, k, l, m, n] = WHEN_PLACED;
-    [a, b, c, d, e, f, g, h, i, j, k, l, m, n]
+pub const ELSEWHERE: [&str; 18] = {
+    let ([a, b], [c, d], [e, f, g, h, i, j, k, l]) = (WHEN_STOPPED, WHEN_BISECTING, WHEN_PROPOSING);
+    let [m, n, o, p, q, r] = WHEN_PLACED;
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r]
 };
 
 #[test]

@@ -145,6 +145,10 @@ impl<'a> Job<'a> {
             if open.is_done() {
                 // Its job died before it published that.
                 self.publish(plans, phases)?;
+                let status = self.follow(&open.run)?;
+                if status != ExitStatus::Done {
+                    return Ok(status);
+                }
             } else {
                 to_resume.push(open.run);
             }
@@ -341,6 +345,20 @@ impl<'a> Job<'a> {
         }
         let rest = Adoption { reach: ResumeReach::Unfailed, message: String::new(), ..adoption };
         resume(&rest)
+    }
+
+    /// Has the lanes of a run that is done continue whose pull requests were sent back since, where they are followed.
+    fn follow(&self, run: &RunId) -> Result<ExitStatus> {
+        let (_, view) = self.history(run)?;
+        let is_open = |lane: &LaneHistory| {
+            lane.pull_request.is_some() && lane.pull_request_status.as_ref().is_none_or(|status| !status.is_closed())
+        };
+        let Some(time) = self.within.settings.follow.value.filter(|_| view.lanes().iter().any(is_open)) else {
+            return Ok(ExitStatus::Done);
+        };
+        let within = RepositoryContext::open_for_work(self.context, self.layer())?;
+        let adoption = Adoption { reach: ResumeReach::Followed, follow: Some(time), ..Adoption::default() };
+        resume_with(&within, run, &adoption, self.layer())
     }
 
     /// Whether lanes of the run are neither done nor waiting for an answer or a retry.
