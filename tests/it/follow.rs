@@ -119,7 +119,11 @@ fn follow_asks_once_and_continues_a_finished_run() {
     // The check that failed is known, and the new one passed.
     env.lanewright(&["follow", "r1", "--once"]).exits(0);
     assert_eq!((env.events("feedback_received").len(), pulls(&env).as_str()), (1, "1"));
+    // One that was closed may be opened again; what is merged is over.
     env.write("scratch/pulls/1.closed", "");
+    env.lanewright(&["follow", "r1", "--once"]).exits(0);
+    fs::remove_file(env.path("scratch/pulls/1.closed")).unwrap();
+    env.write("scratch/pulls/1.merged", remote_head(&env, "lane/P1/A"));
     env.lanewright(&["follow", "r1", "--once"]).exits(0);
     env.lanewright(&["follow", "r1", "--once"]).exits(7).says(&["no open pull request"]);
 }
@@ -284,4 +288,108 @@ fn a_crash_anywhere_answers_nothing_twice() {
         assert_eq!(pull(&env, 1, "merged"), remote_head(&env, "lane/P1/A"), "{point}");
         assert!(env.holds("lane/P1/A", "fixed.txt"), "{point}");
     }
+}
+
+#[test]
+fn a_check_that_the_agent_does_not_cure_is_no_success() {
+    let env = checked("true\n");
+    env.execute(&["--merge", "pr", "--follow", "2s"]).exits(3);
+    assert_eq!(env.events("feedback_received").len(), 1, "nothing was pushed, so no check ran again");
+    let status = env.lanewright(&["status", "r1"]).exits(0).stdout;
+    assert!(status.contains("blocked") && status.contains("checks failed (build)"), "{status}");
+    assert_eq!(env.checkpoint("A", "pre_pr")["status"], "blocked");
+    // A person cures it.
+    env.git_at("", &["clone", "--quiet", "--branch", "lane/P1/A", "origin.git", "theirs"]);
+    env.write("theirs/fixed.txt", "");
+    env.git_at("theirs", &["add", "."]);
+    env.git_at("theirs", &["commit", "--quiet", "--message", "fixed"]);
+    env.git_at("theirs", &["push", "--quiet"]);
+    env.lanewright(&["follow", "r1", "--once"]).exits(0);
+    assert_eq!(env.checkpoint("A", "pre_pr")["status"], "complete");
+}
+
+#[test]
+fn nothing_is_merged_by_what_the_forge_said_in_an_earlier_life() {
+    let env = checked("echo fixed > fixed.txt\n");
+    env.write("scratch/checks", "");
+    fs::remove_file(env.path("scratch/pulls/1.decision")).unwrap();
+    env.execute(&["--merge", "pr", "--follow", "1s"]).exits(0);
+    env.write("config/lanewright/config.toml", "backoff = \"50ms\"\nauto_merge = true\n");
+    env.write("scratch/pulls/1.comments", comment(5, "reviewer", "do not merge: this drops the table"));
+    env.write("scratch/pulls/1.decision", "CHANGES_REQUESTED");
+    env.lanewright(&["follow", "r1", "--once"]).exits(0);
+    assert!(!env.path("scratch/pulls/1.merged").exists(), "it was merged");
+    assert!(env.scratch("prompt.2").contains("> do not merge"));
+}
+
+#[test]
+fn a_rollback_neither_drops_the_commits_of_others_nor_what_reviewers_said() {
+    let env = checked("echo fixed > fixed.txt\n");
+    env.write("scratch/checks", "");
+    env.write("scratch/pulls/1.comments", comment(5, "reviewer", "please fix"));
+    env.execute(&["--merge", "pr"]).exits(0);
+    env.git_at("", &["clone", "--quiet", "--branch", "lane/P1/A", "origin.git", "theirs"]);
+    env.git_at("theirs", &["commit", "--quiet", "--allow-empty", "--message", "a person's"]);
+    env.git_at("theirs", &["push", "--quiet"]);
+    let theirs = remote_head(&env, "lane/P1/A");
+    env.lanewright(&["follow", "r1", "--once"]).exits(0);
+    env.lanewright(&["rollback", "r1", "--lane", "A", "--yes"]).exits(0);
+    env.resume(&[]).exits(3).says(&["holds commits that this run did not push"]);
+    let there = remote_head(&env, "lane/P1/A");
+    env.git_at("origin.git", &["merge-base", "--is-ancestor", &theirs, &there]);
+    env.git_at("origin.git", &["branch", "--quiet", "--force", "kept", "lane/P1/A"]);
+    env.git_at("origin.git", &["branch", "--quiet", "--delete", "--force", "lane/P1/A"]);
+    env.resume(&[]).exits(0);
+    env.lanewright(&["follow", "r1", "--once"]).exits(0);
+    let prompts = env.events("feedback_received").len();
+    assert_eq!(prompts, 2, "the comment is about the new work as well");
+}
+
+#[test]
+fn comments_wait_where_the_lane_cannot_continue() {
+    let env = checked("echo fixed > fixed.txt\n");
+    env.write("scratch/checks", "");
+    env.write("config/lanewright/config.toml", "backoff = \"50ms\"\nauto_merge = true\n");
+    env.execute(&["--merge", "pr"]).exits(0);
+    env.git_at("", &["clone", "--quiet", "--branch", "lane/P1/A", "origin.git", "theirs"]);
+    env.git_at("theirs", &["commit", "--quiet", "--amend", "--message", "rewritten"]);
+    env.git_at("theirs", &["push", "--quiet", "--force"]);
+    env.write("scratch/pulls/1.comments", comment(5, "reviewer", "do not merge yet"));
+    env.lanewright(&["follow", "r1", "--once"]).exits(0).says(&["was rewritten", "1 remark not answered"]);
+    assert!(!env.path("scratch/pulls/1.merged").exists(), "it was merged");
+    assert_eq!(env.events("feedback_received").len(), 0);
+}
+
+#[test]
+fn a_conflict_with_a_pushed_commit_says_how_to_resolve_it() {
+    let env = checked("echo fixed > fixed.txt\n[ -e \"$SCRATCH/t2\" ] || sh \"$SCRATCH/push\" 2\n");
+    let push = "cd \"$SCRATCH\" && git clone --quiet ../origin.git t$1 && cd t$1 && git checkout --quiet lane/P1/A && \
+                echo theirs > fixed.txt && git add . && git -c user.name=P -c user.email=p@example.invalid commit --quiet \
+                --message $1 && git push --quiet origin lane/P1/A\n";
+    env.write("scratch/push", push);
+    env.execute(PR).exits(3).says(&["conflicts with the lane in fixed.txt", "git merge FETCH_HEAD"]);
+    assert!(env.git_at("origin.git", &["show", "lane/P1/A:fixed.txt"]).contains("theirs"));
+}
+
+#[test]
+fn a_forge_that_refuses_to_retarget_is_asked_again() {
+    let plan = "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n\
+                [[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'echo b > b.txt'\n";
+    let env = world(plan);
+    env.write("config/lanewright/config.toml", "backoff = \"50ms\"\nauto_merge = true\n");
+    for number in [1, 2] {
+        env.write(&format!("scratch/pulls/{number}.decision"), "APPROVED");
+    }
+    env.write(
+        "scratch/checks",
+        "printf '{\"__typename\":\"StatusContext\",\"context\":\"ci\",\"state\":\"SUCCESS\",\"description\":null,\"targetUrl\":null,\"isRequired\":true}'",
+    );
+    env.write("scratch/gh-patch-says", "HTTP 403: Forbidden");
+    env.execute(&["--merge", "pr", "--follow", "3s"]).exits(0);
+    assert!(env.events("lane_blocked").is_empty() && !env.events("pull_request_refused").is_empty());
+    assert!(env.path("scratch/pulls/1.merged").exists() && !env.path("scratch/pulls/2.merged").exists());
+    fs::remove_file(env.path("scratch/gh-patch-says")).unwrap();
+    env.lanewright(&["follow", "r1", "--time", "1m"]).exits(0);
+    assert_eq!(pull(&env, 2, "base"), "main");
+    assert!(env.path("scratch/pulls/2.merged").exists());
 }

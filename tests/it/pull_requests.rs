@@ -334,6 +334,10 @@ fi
 if [ "$1" = api ]; then
     [ ! -e gh-api-says ] || { cat gh-api-says >&2; exit 1; }
     case "$*" in
+        *PATCH*pulls/*)
+            [ ! -e gh-patch-says ] || { cat gh-patch-says >&2; exit 1; }
+            number=${*#*pulls/} number=${number%% *}
+            echo "${*#*base=}" > pulls/$number.base ;;
         *pulls/*/merge*)
             number=${*#*pulls/} number=${number%%/*} sha=${*#*sha=} sha=${sha%% *}
             echo "$sha" > pulls/$number.merged ;;

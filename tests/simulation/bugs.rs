@@ -273,7 +273,7 @@ pub fn record_as_applied(record: Record, bug: Option<Bug>) -> Record {
             started.options.fail_fast = false;
             Event::RunStarted(started)
         }
-        (Event::BranchMoved { lane, agent, head }, Some(Bug::HandsNotJudged)) => {
+        (Event::BranchMoved { lane, agent, head, .. }, Some(Bug::HandsNotJudged)) => {
             let worktree = Worktree { slot: 0, path: "/w".into(), branch: "b".into(), head };
             Event::WorktreeOpened { lane, agent, worktree }
         }

@@ -248,7 +248,7 @@ impl Simulation {
             }
             let moved = self.world.moved_branch(lane, state).filter(|_| self.world.bug != Some(Bug::HandsNotSeen));
             let lane = plan.lane(lane).id.clone();
-            events.extend(moved.map(|head| Event::BranchMoved { lane, agent: None, head }));
+            events.extend(moved.map(|head| Event::BranchMoved { lane, agent: None, head, theirs: None }));
         }
         events
     }

@@ -218,7 +218,7 @@ impl Script {
     pub fn follow(&self) -> Option<Follow> {
         let follows = self.merge() == MergeMode::Pr && !self.of("follow").is_multiple_of(3);
         let auto_merge = self.of("auto merge").is_multiple_of(2);
-        follows.then_some(Follow { time: Duration::from_millis(2_000), rounds: Self::REMARKS, auto_merge })
+        follows.then_some(Follow { time: Duration::from_secs(60), rounds: Self::REMARKS, auto_merge })
     }
 
     /// How many remarks reviewers make on a lane, one after another.

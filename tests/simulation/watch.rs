@@ -18,7 +18,7 @@ use lanewright_model::{Budget, HumanGate, JobId, JobRole, Lane, LaneId, Plan, Ro
 const MOST_RETRIES: u32 = 200;
 
 /// More than reviewers make on a lane.
-const MOST_REMARKS: usize = 8;
+const MOST_REMARKS: usize = 30;
 
 pub struct Watch {
     plan: Arc<Plan>,

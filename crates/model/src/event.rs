@@ -88,7 +88,7 @@ pub enum Event {
         /// that failed runs again.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         retried: Vec<LaneId>,
-        /// How pull requests are followed from now on, if that changed.
+        /// How pull requests are followed until the next resume, if not as when the run began.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         follow: Option<Follow>,
         /// What their next attempt is for, if `recover` chose that: `rollback` resets the agent that failed to its last
@@ -460,6 +460,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<AgentName>,
         head: CommitId,
+        /// What other people pushed to the remote's branch, and is merged in it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        theirs: Option<CommitId>,
     },
     /// A worktree's whole state is saved in a commit (`checkpoints.md`).
     SnapshotTaken {

@@ -110,6 +110,13 @@ pub struct PullRequestStatus {
     /// The checks that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
+    /// How many remarks no agent is given, because its branch was rewritten or is checked out by the user.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unanswered: usize,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl PullRequestStatus {
@@ -121,7 +128,10 @@ impl PullRequestStatus {
     /// Whether neither checks nor reviewers object, and all have spoken that must.
     pub fn may_be_merged(&self) -> bool {
         let passed = matches!(self.checks, ChecksState::Passed | ChecksState::None);
-        !self.is_closed() && passed && matches!(self.review, ReviewState::Approved | ReviewState::None)
+        !self.is_closed()
+            && self.unanswered == 0
+            && passed
+            && matches!(self.review, ReviewState::Approved | ReviewState::None)
     }
 }
 
@@ -136,10 +146,14 @@ impl std::fmt::Display for PullRequestStatus {
             ChecksState::Failed => write!(f, ", checks failed ({})", crate::text::listed(&self.failed, NAMED))?,
         }
         match self.review {
-            ReviewState::None => Ok(()),
-            ReviewState::Required => write!(f, ", needs a review"),
-            ReviewState::ChangesRequested => write!(f, ", changes requested"),
-            ReviewState::Approved => write!(f, ", approved"),
+            ReviewState::None => {}
+            ReviewState::Required => write!(f, ", needs a review")?,
+            ReviewState::ChangesRequested => write!(f, ", changes requested")?,
+            ReviewState::Approved => write!(f, ", approved")?,
+        }
+        match self.unanswered {
+            0 => Ok(()),
+            count => write!(f, ", {} not answered", crate::text::counted(count, "remark")),
         }
     }
 }

@@ -93,7 +93,10 @@ impl<L: Log> RunLoop<L> {
         }
         let mut step = Step::default();
         for event in events {
-            self.append(&mut step, now, event.into())?;
+            let incoming: Incoming = event.into();
+            if !self.state.is_stale(&incoming.event) {
+                self.append(&mut step, now, incoming)?;
+            }
         }
         self.state.release_placements(&finished);
         let mut decisions = decide(&self.state, now);

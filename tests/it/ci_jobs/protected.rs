@@ -4,7 +4,7 @@ use super::TWO;
 use super::service::Service;
 use crate::follow::comment;
 use crate::publish::{protect, they_push, they_squash, unprotected};
-use crate::pull_requests::{GH, pulls};
+use crate::pull_requests::{GH, pull, pulls};
 use crate::support::TestEnv;
 
 /// A service whose forge has a program.
@@ -108,7 +108,8 @@ fn a_later_job_has_lanes_continue_that_reviewers_sent_back() {
     let starts = || (service.starts("A"), service.starts("B"));
     assert_eq!(starts(), (1, 1));
     env.write("scratch/writers", "reviewer\n");
-    env.write("scratch/pulls/1.comments", comment(5, "reviewer", "please look again"));
+    let of_a = (1..=2).find(|number| pull(env, *number, "head") == "lane/P1/A").expect("one of A");
+    env.write(&format!("scratch/pulls/{of_a}.comments"), comment(5, "reviewer", "please look again"));
     for _ in 0..2 {
         service.job(&[]).exits(0);
         assert_eq!((starts(), pulls(env).as_str()), ((2, 1), "2"), "a comment is answered once");

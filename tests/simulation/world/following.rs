@@ -26,7 +26,7 @@ impl World {
             if proposal.status() != Some(&status) {
                 events.push(Event::PullRequestChanged { lane: id.clone(), status });
             }
-            if let Some(number) = open.filter(|_| self.dice.roll(2) == 0) {
+            if let Some(number) = open {
                 let head = self.pushed_by_person(lane, number, state);
                 let (by, text) = ("reviewer".to_owned(), "hm".to_owned());
                 let remarks = vec![Remark { id: remark(number), by, path: None, line: None, text }];
@@ -68,6 +68,9 @@ impl World {
         if left {
             self.complain(format!("the pull request of {id} is merged before its reviewers approved it"));
         }
+        if state.proposal_target(lane) != state.lane(lane).proposal().pull_request().unwrap().base {
+            return self.open_pull_request(lane, state);
+        }
         if self.dice.roll(3) == 0 {
             return Event::PullRequestRefused { lane: id, reason: "HTTP 405".to_owned() };
         }
@@ -78,5 +81,5 @@ impl World {
 
 fn status((state, review): (PullRequestState, ReviewState)) -> PullRequestStatus {
     let checks = ChecksState::Passed;
-    PullRequestStatus { state, checks, review, retargeted: None, moved_to: None, failed: Vec::new() }
+    PullRequestStatus { state, checks, review, retargeted: None, moved_to: None, failed: Vec::new(), unanswered: 0 }
 }

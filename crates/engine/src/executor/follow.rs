@@ -9,7 +9,7 @@ use lanewright_model::event::Event;
 use lanewright_model::safe_text::one_line;
 use lanewright_model::text::{headline, last_lines};
 use lanewright_model::{
-    ChecksState, CommitId, LaneIndex, PullRequestState, PullRequestStatus, Remark, ReviewState, Timestamp,
+    ChecksState, CommitId, LaneIndex, PullRequest, PullRequestState, PullRequestStatus, Remark, ReviewState, Timestamp,
 };
 use lanewright_programs::forge::{Check, Comment, Review};
 use lanewright_schedule::{ProposalState, RunState};
@@ -19,14 +19,19 @@ use super::{Executor, ExecutorError, Prepared, Result, Task, lane_head};
 /// How long a check that failed waits for others that have not ended, so that an agent is given them together.
 const OTHERS_END: std::time::Duration = std::time::Duration::from_secs(10 * 60);
 
-/// How many bytes of a comment, and of the log of a check, an agent is given.
-const REMARK: usize = 4_000;
+/// How many remarks an agent is given at once, and how many bytes of all; the others come next.
+const REMARKS: usize = 50;
+const BYTES: usize = 40_000;
 
-/// How many remarks it is given at once; the others come next.
-const REMARKS: usize = 10;
+/// How many bytes of a comment, and of the log of a check, it is given at most, and where there are many.
+const REMARK: usize = 4_000;
+const SHORT_REMARK: usize = 800;
 
 /// How many lines of the end of a check's log.
 const LOG_LINES: usize = 60;
+
+/// A remark without its text, and the whole of that.
+type WholeRemark = (Remark, String);
 
 /// A lane whose pull request is followed.
 struct Followed {
@@ -66,7 +71,10 @@ impl Executor {
         let (mut events, mut first) = (Vec::new(), None);
         for it in followed {
             match reviews.remove(&it.number).map(|review| self.changes(it, &review)) {
-                Some(Ok(changes)) => events.extend(changes),
+                Some(Ok((changes, error))) => {
+                    events.extend(changes);
+                    first = first.or(error);
+                }
                 Some(Err(error)) => first = first.or(Some(error)),
                 None => events.extend(self.gone(it)),
             }
@@ -83,6 +91,7 @@ impl Executor {
             retargeted: None,
             moved_to: None,
             failed: Vec::new(),
+            unanswered: 0,
         };
         self.changed(followed, status)
     }
@@ -92,14 +101,14 @@ impl Executor {
         is_new.then(|| Event::PullRequestChanged { lane: self.id(followed.lane), status })
     }
 
-    /// What is new about a pull request.
-    fn changes(&self, followed: &Followed, review: &Review) -> Result<Vec<Event>> {
+    /// What is new about a pull request, and what could not be found out about it.
+    fn changes(&self, followed: &Followed, review: &Review) -> Result<(Vec<Event>, Option<ExecutorError>)> {
         let proposal = &followed.proposal;
         let moved_to = CommitId::new(&review.head).ok().filter(|head| *head != followed.head);
         // Right after a push the forge may still have the head before.
         let is_late = moved_to.as_ref().is_some_and(|head| proposal.announced().contains(head));
         if is_late && review.state == PullRequestState::Open {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), None));
         }
         let base = proposal.pull_request().map(|it| it.base.as_str());
         let failed: Vec<&Check> = review.deciding_checks().filter(|check| check.state == ChecksState::Failed).collect();
@@ -110,32 +119,42 @@ impl Executor {
             retargeted: Some(review.base.clone()).filter(|now| Some(now.as_str()) != base),
             moved_to,
             failed: failed.iter().map(|check| one_line(&check.name)).collect(),
+            unanswered: 0,
         };
         status.failed.sort();
-        let moved_to = status.moved_to.clone();
-        let event = self.changed(followed, status);
-        let is_new = event.is_some();
-        let mut events: Vec<Event> = event.into_iter().collect();
         if review.state != PullRequestState::Open {
-            return Ok(events);
+            return Ok((self.changed(followed, status).into_iter().collect(), None));
         }
-        let mut remarks = self.failed_checks(proposal, review, &failed);
-        remarks.extend(self.comments(proposal, review)?);
+        let (comments, error) = self.comments(proposal, review)?;
+        let mut remarks: Vec<WholeRemark> = self.failed_checks(proposal, review, &failed);
+        remarks.extend(comments);
         remarks.truncate(REMARKS);
+        let room = (BYTES / remarks.len().max(1)).clamp(SHORT_REMARK, REMARK);
+        let remarks = remarks.into_iter().map(|(remark, text)| Remark { text: self.cut(&text, room), ..remark });
+        let remarks: Vec<Remark> =
+            remarks.filter(|remark| remark.is_of_check() || !remark.text.trim().is_empty()).collect();
         if remarks.is_empty() {
-            return Ok(events);
+            return Ok((self.changed(followed, status).into_iter().collect(), error));
         }
-        match self.take_in(followed, moved_to.as_ref())? {
-            Ok(head) => events.push(Event::FeedbackReceived { lane: self.id(followed.lane), head, remarks }),
-            // Once for each time that something changes there.
-            Err(why) if is_new => events.push(self.note(followed.lane, why)),
-            Err(_) => {}
+        let mut events = Vec::new();
+        match self.take_in(followed, status.moved_to.as_ref())? {
+            Ok(head) => {
+                events.extend(self.changed(followed, status));
+                events.push(Event::FeedbackReceived { lane: self.id(followed.lane), head, remarks });
+            }
+            Err(why) => {
+                status.unanswered = remarks.len();
+                // Once for each time that something changes there.
+                if let Some(changed) = self.changed(followed, status) {
+                    events.extend([changed, self.note(followed.lane, why)]);
+                }
+            }
         }
-        Ok(events)
+        Ok((events, error))
     }
 
     /// The checks that failed and that no agent was given, once the others have ended, or have not for long.
-    fn failed_checks(&self, proposal: &ProposalState, review: &Review, failed: &[&Check]) -> Vec<Remark> {
+    fn failed_checks(&self, proposal: &ProposalState, review: &Review, failed: &[&Check]) -> Vec<WholeRemark> {
         let some_run = review.deciding_checks().any(|check| check.state == ChecksState::Pending);
         let waited = proposal.failed_since().is_some_and(|since| self.clock.now().since(since) >= OTHERS_END);
         if some_run && !waited {
@@ -144,41 +163,41 @@ impl Executor {
         let new = failed.iter().filter(|check| !proposal.is_answered(&remark_id(check))).take(REMARKS);
         let remark = |check: &&Check| {
             let log = self.forge().map(|forge| forge.log_of(check)).unwrap_or_default();
-            let (id, by, text) = (remark_id(check), one_line(&check.name), self.cut(&readable(&log)));
-            Remark { id, by, path: None, line: None, text }
+            let (id, by) = (remark_id(check), one_line(&check.name));
+            (Remark { id, by, path: None, line: None, text: String::new() }, readable(&log))
         };
         new.map(remark).collect()
     }
 
-    /// What people wrote who may write to the repository, and no agent was given.
-    fn comments(&self, proposal: &ProposalState, review: &Review) -> Result<Vec<Remark>> {
-        let mut remarks = Vec::new();
+    /// What people wrote who may write to the repository, and no agent was given; the error is why some are not known.
+    fn comments(&self, proposal: &ProposalState, review: &Review) -> Result<(Vec<WholeRemark>, Option<ExecutorError>)> {
+        let (mut remarks, mut unknown) = (Vec::new(), None);
         let is_of_this_run =
             |at: Option<Timestamp>| proposal.known_since().is_none_or(|since| at.is_none_or(|at| at >= since));
         let new = |comment: &&Comment| !proposal.is_answered(&comment.id) && is_of_this_run(comment.at);
         for comment in review.comments.iter().filter(new) {
-            if self.forge()?.counts(comment, &self.reviewers.listed, &self.reviewers.known)? {
-                remarks.push(Remark {
-                    id: comment.id.clone(),
-                    by: one_line(&comment.by),
-                    path: comment.path.as_deref().map(one_line),
-                    line: comment.line,
-                    text: self.cut(&comment.text),
-                });
+            match self.forge()?.counts(comment, &self.reviewers.listed, &self.reviewers.known) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let (id, by, line) = (comment.id.clone(), one_line(&comment.by), comment.line);
+                    let path = comment.path.as_deref().map(one_line);
+                    remarks.push((Remark { id, by, path, line, text: String::new() }, comment.text.clone()));
+                }
+                Err(error) => unknown = unknown.or(Some(error.into())),
             }
         }
-        Ok(remarks)
+        Ok((remarks, unknown))
     }
 
     /// Without secrets and what a terminal would obey; of a long text the middle is left out.
-    fn cut(&self, text: &str) -> String {
+    fn cut(&self, text: &str, room: usize) -> String {
         let lines: Vec<String> = text.lines().map(one_line_kept).collect();
         let text = self.redactor.redact(&lines.join("\n")).into_owned();
-        if text.len() <= REMARK {
+        if text.len() <= room {
             return text;
         }
-        let head = &text[..text.floor_char_boundary(REMARK / 2)];
-        let tail = &text[text.ceil_char_boundary(text.len() - REMARK / 2)..];
+        let head = &text[..text.floor_char_boundary(room / 2)];
+        let tail = &text[text.ceil_char_boundary(text.len() - room / 2)..];
         format!("{head}\n[{} bytes are left out]\n{tail}", text.len() - head.len() - tail.len())
     }
 
@@ -203,26 +222,50 @@ impl Executor {
                 place.display()
             )));
         }
-        move_branch(&self.repository, &branch, &followed.head, theirs)?;
+        match self.repository.branch_commit(&branch)? {
+            // It was removed here, or a process that died took in other commits.
+            None => self.repository.make_branch(&branch, theirs)?,
+            Some(here) if here == followed.head || self.repository.is_ancestor(&here, theirs)? => {
+                move_branch(&self.repository, &branch, &here, theirs)?;
+            }
+            Some(here) => {
+                return Ok(Err(format!(
+                    "{branch} is at {} here, with commits that {name} lacks, so its agents do not continue; push them there",
+                    here.short()
+                )));
+            }
+        }
         Ok(Ok(theirs.clone()))
     }
 
+    /// Has the lane's pull request merged; one that asks to be merged into a branch which is merged itself is retargeted first.
     pub(super) fn merge_pull_request(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let proposal = state.lane(lane).proposal();
-        let number =
-            proposal.pull_request().and_then(|it| it.number).ok_or(ExecutorError::Missing("the pull request"))?;
+        let known = proposal.pull_request().cloned().ok_or(ExecutorError::Missing("the pull request"))?;
+        let number = known.number.ok_or(ExecutorError::Missing("the number of the pull request"))?;
         let status = proposal.status().cloned().ok_or(ExecutorError::Missing("what the forge says"))?;
-        let head = status.moved_to.clone().map_or_else(|| lane_head(state, lane), Ok)?;
+        let (own, target) = (lane_head(state, lane)?, state.proposal_target(lane));
+        let head = status.moved_to.clone().unwrap_or_else(|| own.clone());
         let executor = self.clone();
         Ok(Box::new(move |_| {
-            let style = executor.facts.options.merge_style;
-            let merged = executor.forge().and_then(|forge| Ok(forge.merge(number, head.as_str(), style)?));
-            let lane = executor.id(lane);
-            vec![match merged {
-                Ok(()) => Event::PullRequestChanged {
-                    lane,
-                    status: PullRequestStatus { state: PullRequestState::Merged, ..status },
-                },
+            let (lane, style) = (executor.id(lane), executor.facts.options.merge_style);
+            let retargets = status.retargeted.is_none() && known.base != target;
+            let done = executor.forge().and_then(|forge| {
+                let done = match retargets {
+                    true => forge.retarget(number, &target),
+                    false => forge.merge(number, head.as_str(), style),
+                };
+                Ok(done?)
+            });
+            vec![match done {
+                Ok(()) if retargets => {
+                    let pull_request = PullRequest { base: target, ..known };
+                    Event::PullRequestOpened { lane, pull_request, head: own, updated: true }
+                }
+                Ok(()) => {
+                    let status = PullRequestStatus { state: PullRequestState::Merged, ..status };
+                    Event::PullRequestChanged { lane, status }
+                }
                 Err(error) => Event::PullRequestRefused { lane, reason: headline(&error.to_string(), 500) },
             }]
         }))

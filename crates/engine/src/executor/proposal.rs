@@ -10,7 +10,7 @@ use lanewright_model::event::Event;
 use lanewright_model::text::{last_lines, shell_line};
 use lanewright_model::{CommitId, LaneIndex, PullRequest};
 use lanewright_programs::forge::{Forge, Opened, Proposal};
-use lanewright_schedule::RunState;
+use lanewright_schedule::{ProposalState, RunState};
 use lanewright_store::run_log;
 
 use super::{Answer, Executor, ExecutorError, Prepared, Result, lane_head};
@@ -30,14 +30,14 @@ impl Executor {
     /// Pushes the lane's branch: over what this run pushed before, and over nothing else.
     pub(super) fn push_branch(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let head = lane_head(state, lane)?;
-        let ours = state.lane(lane).proposal().announced().to_vec();
+        let proposal = state.lane(lane).proposal().clone();
         let accepted = state.lane(lane).accepted().to_vec();
         let worktree = state.lane(lane).worktree().map(|worktree| worktree.path.clone());
         Ok(self.task(lane, state, move |executor| {
             if let Some(blocked) = executor.blocked_if_incomplete(lane, &accepted, &head)? {
                 return Ok(vec![blocked]);
             }
-            let pushed = executor.push(lane, &head, &ours, worktree.as_deref());
+            let pushed = executor.push(lane, &head, &proposal, worktree.as_deref());
             let (remote, branch) = (executor.forge()?.remote().to_owned(), executor.lane_branch(lane));
             let done = || vec![Event::BranchPushed { lane: executor.id(lane), remote, branch, head: head.clone() }];
             executor.retry_on_outage(lane, pushed.map(|taken_in| taken_in.unwrap_or_else(done)))
@@ -49,7 +49,7 @@ impl Executor {
         &self,
         lane: LaneIndex,
         head: &CommitId,
-        ours: &[CommitId],
+        proposal: &ProposalState,
         worktree: Option<&Path>,
     ) -> Result<Option<Vec<Event>>> {
         let branch = self.lane_branch(lane);
@@ -58,8 +58,8 @@ impl Executor {
         if expected.as_ref() == Some(head) {
             return Ok(None);
         }
-        if let Some(theirs) = expected.as_ref().filter(|it| !self.may_replace(it, head, ours)) {
-            let taken_in = self.take_in_pushed(lane, (head, theirs), ours)?;
+        if let Some(theirs) = expected.as_ref().filter(|it| !self.may_replace(it, head, proposal)) {
+            let taken_in = self.take_in_pushed(lane, (head, theirs), proposal, worktree)?;
             return taken_in.map(Some).ok_or_else(|| foreign(&remote, &branch, Some(theirs)));
         }
         // A hook of the user's may upload what the commits only name, and looks at the files around it.
@@ -76,12 +76,14 @@ impl Executor {
         &self,
         lane: LaneIndex,
         (head, theirs): (&CommitId, &CommitId),
-        ours: &[CommitId],
+        proposal: &ProposalState,
+        worktree: Option<&Path>,
     ) -> Result<Option<Vec<Event>>> {
         let (branch, remote) = (self.lane_branch(lane), self.remote()?);
+        // What was pushed before a rollback is not to come back with it.
+        let Some(pushed) = proposal.pushed() else { return Ok(None) };
         remote.fetch(&[branch_reference(&branch)])?;
-        let continues = |own: &CommitId| self.repository.is_ancestor(own, theirs).unwrap_or(false);
-        if !self.repository.has_commit(theirs)? || !ours.iter().any(continues) {
+        if !self.repository.has_commit(theirs)? || !self.repository.is_ancestor(pushed, theirs)? {
             return Ok(None);
         }
         let id = self.id(lane);
@@ -89,18 +91,35 @@ impl Executor {
         let reserved = self.reserved(lane, None, &[], (head, theirs))?;
         let merge = match git::merge(&self.repository, head, theirs, &message, &self.trailers(&id), &reserved)? {
             Merge::Done(merge) => merge,
-            Merge::AlreadyIn | Merge::Conflict(_) => return Ok(None),
+            Merge::AlreadyIn => return Ok(None),
+            Merge::Conflict(paths) => {
+                let place = worktree.unwrap_or(self.repository.main_worktree()).display();
+                let fetch = shell_line(["git", "fetch", remote.name(), &branch]);
+                return Err(ExecutorError::Precondition(format!(
+                    "others pushed {} to {branch} on {}, which conflicts with the lane in {}; in {place}: {fetch}, git merge \
+                     FETCH_HEAD, resolve and commit, then resume",
+                    theirs.short(),
+                    remote.name(),
+                    paths.join(", ")
+                )));
+            }
         };
         let want = Checkout { branch: Some(branch.clone()), start: merge.clone(), mode: Mode::Reset, adopt: true };
         self.pool_of(lane).open(&self.holder(lane, None), &want)?;
         let note = format!("{} was pushed to {branch} on {} by others, and is merged", theirs.short(), remote.name());
-        Ok(Some(vec![self.note(lane, note), Event::BranchMoved { lane: id, agent: None, head: merge }]))
+        Ok(Some(vec![
+            self.note(lane, note),
+            Event::BranchMoved { lane: id, agent: None, head: merge, theirs: Some(theirs.clone()) },
+        ]))
     }
 
-    /// Whether the remote's branch holds nothing that would be lost: this run pushed it, or `head` holds it.
-    fn may_replace(&self, there: &CommitId, head: &CommitId, ours: &[CommitId]) -> bool {
+    /// Whether the remote's branch holds nothing that would be lost: `head` holds it, or this run pushed it and nobody else's
+    /// commits are in it.
+    fn may_replace(&self, there: &CommitId, head: &CommitId, proposal: &ProposalState) -> bool {
         // A commit that is unknown here counts as unrelated.
-        ours.contains(there) || self.repository.is_ancestor(there, head).unwrap_or(false)
+        let is_in = |commit: &CommitId, tip: &CommitId| self.repository.is_ancestor(commit, tip).unwrap_or(false);
+        let is_kept = |theirs: &CommitId| !is_in(theirs, there) || is_in(theirs, head);
+        is_in(there, head) || proposal.announced().contains(there) && proposal.others().iter().all(is_kept)
     }
 
     pub(super) fn open_pull_request(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {

@@ -250,7 +250,7 @@ impl Rollback<'_> {
         let mut events: Vec<Event> = left.collect();
         events.push(Event::LaneRolledBack { lane: id.clone(), integration, kept: references, point: then });
         events.extend(files);
-        events.extend(head.map(|head| Event::BranchMoved { lane: id.clone(), agent: None, head }));
+        events.extend(head.map(|head| Event::BranchMoved { lane: id.clone(), agent: None, head, theirs: None }));
         self.record(events)?;
         let left_ticked = undone.left_ticked.iter().filter(|(it, _)| *it == lane.lane).map(|(_, path)| path.clone());
         Ok(RolledBackLane { lane: id, kept, aside, left_ticked: left_ticked.collect(), undone_by })

@@ -459,5 +459,6 @@ fn any_status() -> impl Strategy<Value = PullRequestStatus> {
         retargeted: is_changed.then(|| "release".to_owned()),
         moved_to: is_changed.then(|| commit('6')),
         failed: if checks == ChecksState::Failed { vec!["build".to_owned()] } else { Vec::new() },
+        unanswered: usize::from(is_changed),
     })
 }

@@ -384,7 +384,7 @@ fn latest() -> Vec<Event> {
             protected: vec![],
         },
         Event::LaneSkipped { lane: lane(), reason: "not needed any more".into() },
-        Event::BranchMoved { lane: lane(), agent: Some(agent()), head: commit('d') },
+        Event::BranchMoved { lane: lane(), agent: Some(agent()), head: commit('d'), theirs: None },
         resumed_with(3, None, ("in small steps", None), vec![lane()]),
         Event::Slept { duration: Duration::from_secs(9) },
         Event::RollbackBegun { lane: lane(), to: "after_lane_start".into() },
@@ -460,6 +460,7 @@ fn latest() -> Vec<Event> {
                 retargeted: Some("release".into()),
                 moved_to: Some(commit('c')),
                 failed: vec!["build".into()],
+                unanswered: 2,
             },
         },
         Event::FeedbackReceived {

@@ -71,6 +71,18 @@ impl Forge {
         log.and_then(Result::ok).filter(|log| !log.trim().is_empty()).unwrap_or_else(|| check.log.clone())
     }
 
+    /// Has a pull request ask to be merged into another branch.
+    ///
+    /// # Errors
+    /// The forge refuses, or cannot be asked.
+    pub fn retarget(&self, number: u64, base: &str) -> Result<(), ForgeError> {
+        match &self.program {
+            ForgeProgram::Gh => gh_review::retarget(self, number, base),
+            ForgeProgram::Glab => glab_review::retarget(self, number, base),
+            ForgeProgram::Command(_) => Err(ForgeError::NoMerge),
+        }
+    }
+
     /// Has a pull request merged that is still at `head`.
     ///
     /// # Errors

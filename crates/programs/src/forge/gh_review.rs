@@ -18,7 +18,7 @@ commits(last: 1) { nodes { commit { statusCheckRollup { contexts(first: 100) { n
 ... on StatusContext { context state description targetUrl isRequired(pullRequestNumber: NUMBER) } } } } } } } \
 reviews(last: 50) { nodes { databaseId state body submittedAt author { login __typename } } } \
 reviewThreads(last: 50) { nodes { isResolved path line originalLine \
-comments(last: 20) { nodes { databaseId body createdAt author { login __typename } } } } } \
+comments(last: 20) { nodes { databaseId state body createdAt author { login __typename } } } } } \
 comments(last: 50) { nodes { databaseId body createdAt author { login __typename } } }";
 
 #[derive(Deserialize)]
@@ -71,7 +71,7 @@ struct Rollup {
 enum Context {
     #[serde(rename_all = "camelCase")]
     CheckRun {
-        database_id: u64,
+        database_id: Option<u64>,
         name: String,
         status: String,
         conclusion: Option<String>,
@@ -103,11 +103,11 @@ struct Thread {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Said {
-    database_id: u64,
+    database_id: Option<u64>,
     body: String,
     #[serde(alias = "submittedAt")]
     created_at: Option<Timestamp>,
-    /// Of a review, what its author decided.
+    /// Of a review, what its author decided; of a comment of one, whether it was submitted.
     state: Option<String>,
     /// Nobody: the account is gone.
     author: Option<Login>,
@@ -131,8 +131,10 @@ pub(super) fn reviews(forge: &Forge, pulls: &[(u64, &str)]) -> Result<BTreeMap<u
     );
     let path = forge.public_address().map_or("{owner}/{repo}", |address| &address.path);
     let (owner, name) = path.split_once('/').unwrap_or((path, ""));
+    // `-F` fills in what stands in braces, and takes names such as `true` for something else.
+    let flag = if forge.public_address().is_some() { "-f" } else { "-F" };
     let fields = [format!("owner={owner}"), format!("name={name}"), format!("query={query}")];
-    let call = [gh::api(forge), words(["graphql", "-F", &fields[0], "-F", &fields[1], "-f", &fields[2]])].concat();
+    let call = [gh::api(forge), words(["graphql", flag, &fields[0], flag, &fields[1], "-f", &fields[2]])].concat();
     let said = run(&forge.directory, &call, &[])?;
     let answer: Answer = serde_json::from_str(&said)
         .map_err(|_| ForgeError::answer(&call[..3], "must print what GitHub says of pull requests", &said))?;
@@ -187,9 +189,10 @@ fn check(context: Context, head: &str) -> Check {
                 _ => ChecksState::Pending,
             };
             // Only jobs of GitHub Actions have a log there.
-            let job = details_url.is_some_and(|url| url.contains("/actions/runs/")).then_some(database_id);
+            let job = database_id.filter(|_| details_url.is_some_and(|url| url.contains("/actions/runs/")));
             let log = [title, summary].into_iter().flatten().collect::<Vec<_>>().join("\n");
-            Check { id: database_id.to_string(), name, state, required: is_required, log, job }
+            let id = database_id.map_or_else(|| format!("{name}@{head}"), |id| id.to_string());
+            Check { id, name, state, required: is_required, log, job }
         }
         Context::StatusContext { context, state, description, target_url, is_required } => {
             let state = match state.as_str() {
@@ -209,7 +212,7 @@ fn comment(kind: &str, said: Said) -> Option<Comment> {
         return None;
     }
     let author = said.author?;
-    let id = format!("{kind}:{}", said.database_id);
+    let id = format!("{kind}:{}", said.database_id?);
     let (by, text, at) = (author.login.clone(), said.body, said.created_at);
     let author = if author.kind == "User" { Author::Person(author.login) } else { Author::Program };
     (!text.trim().is_empty()).then_some(Comment { id, by, path: None, line: None, text, at, author })
@@ -240,6 +243,12 @@ pub(super) fn log(forge: &Forge, job: u64) -> Result<String, ForgeError> {
 fn without_time(line: &str) -> &str {
     let is_time = |word: &str| word.len() > 20 && word.ends_with('Z') && word.as_bytes()[10] == b'T';
     line.split_once(' ').filter(|(word, _)| is_time(word)).map_or(line, |(_, rest)| rest)
+}
+
+pub(super) fn retarget(forge: &Forge, number: u64, base: &str) -> Result<(), ForgeError> {
+    let path = gh::in_repository(forge, &format!("pulls/{number}"));
+    let call = words(["--method", "PATCH", &path, "-f", &format!("base={base}")]);
+    run(&forge.directory, &[gh::api(forge), call].concat(), &[]).map(drop)
 }
 
 pub(super) fn merge(forge: &Forge, number: u64, head: &str, style: MergeStyle) -> Result<(), ForgeError> {

@@ -29,7 +29,6 @@ struct MergeRequest {
 #[derive(Deserialize)]
 struct Pipeline {
     id: u64,
-    sha: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -120,8 +119,8 @@ fn review(forge: &Forge, number: u64) -> Result<Review, ForgeError> {
     if state != PullRequestState::Open {
         return Ok(review);
     }
-    let of_head = |pipeline: &Pipeline| pipeline.sha.as_ref().is_none_or(|sha| *sha == review.head);
-    if let Some(pipeline) = request.head_pipeline.filter(of_head) {
+    // That of its head; where results of merges are tested, of another commit.
+    if let Some(pipeline) = request.head_pipeline {
         let jobs: Vec<Job> = list(forge, &format!("{}/pipelines/{}/jobs", glab::project(forge), pipeline.id))?;
         review.checks = jobs.into_iter().map(check).collect();
     }
@@ -178,6 +177,12 @@ pub(super) fn may_write(forge: &Forge, user: &str) -> Result<bool, ForgeError> {
 
 pub(super) fn log(forge: &Forge, job: u64) -> Result<String, ForgeError> {
     run(&forge.directory, &[glab::api(forge), vec![format!("{}/jobs/{job}/trace", glab::project(forge))]].concat(), &[])
+}
+
+pub(super) fn retarget(forge: &Forge, number: u64, base: &str) -> Result<(), ForgeError> {
+    let path = format!("{}/{number}", glab::merge_requests(forge));
+    let call = words(["--method", "PUT", &path, "--raw-field", &format!("target_branch={base}")]);
+    run(&forge.directory, &[glab::api(forge), call].concat(), &[]).map(drop)
 }
 
 pub(super) fn merge(forge: &Forge, number: u64, head: &str, style: MergeStyle) -> Result<(), ForgeError> {

@@ -33,7 +33,10 @@ impl RunState {
             Event::LaneSkipped { .. } => self.skip_lane(lane),
             Event::StopRequested { force, .. } => self.stop_lane(lane, *force),
             Event::FeedbackReceived { head, remarks, .. } => self.feedback_received(lane, head, remarks, at),
-            Event::BranchMoved { agent, head, .. } => self.branch_moved(lane, agent.as_ref(), head, at)?,
+            Event::BranchMoved { agent, head, theirs, .. } => {
+                theirs.iter().for_each(|theirs| self.lanes[lane.at()].proposal.take_in(theirs));
+                self.branch_moved(lane, agent.as_ref(), head, at)?;
+            }
             Event::JobPlanned { job, made_with } => self.job_planned(lane, job, made_with.as_deref(), at)?,
             Event::JobExited { job, exit, report, reading, transcript } => {
                 let (reading, transcript) = (reading.as_deref(), transcript.as_deref());
@@ -153,6 +156,9 @@ impl RunState {
     fn feedback_received(&mut self, lane: LaneIndex, head: &CommitId, remarks: &[Remark], at: Timestamp) {
         if !self.lanes[lane.at()].is_followed() || !self.lanes[lane.at()].proposal.send_back(remarks) {
             return;
+        }
+        if self.lanes[lane.at()].head() != Some(head) {
+            self.lanes[lane.at()].proposal.take_in(head);
         }
         self.lanes[lane.at()].take_up_again(head, self.plan.lane(lane), at);
         self.unfinish();

@@ -12,9 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lanewright_model::event::{Event, LaneStage, Owner, Record, RunStarted};
-use lanewright_model::{
-    AgentName, AgentPhase, Budget, Follow, LaneId, LaneIndex, MergeMode, Plan, RetryLevel, Timestamp,
-};
+use lanewright_model::{AgentName, AgentPhase, Budget, LaneId, LaneIndex, MergeMode, Plan, RetryLevel, Timestamp};
 
 use crate::apply::agent::Worker;
 use crate::state::gate::Gate;
@@ -127,11 +125,10 @@ impl RunState {
                 retried,
                 level,
                 pinned_sha256,
-                follow,
                 ..
             } => {
                 self.change_owner(owner);
-                self.change_limits(*timeout, *budget, *follow);
+                self.change_limits(*timeout, *budget);
                 self.run_resumed(*number, (lanes, retried, *level), at);
                 if pinned_sha256.is_some() {
                     // Their set-up may be another one now.
@@ -190,13 +187,12 @@ impl RunState {
     }
 
     /// Limits that hold from now on; a time limit of zero is none.
-    fn change_limits(&mut self, timeout: Option<Duration>, budget: Option<Budget>, follow: Option<Follow>) {
+    fn change_limits(&mut self, timeout: Option<Duration>, budget: Option<Budget>) {
         let Some(started) = &mut self.started else { return };
         if let Some(limit) = timeout {
             started.options.timeout = Some(limit).filter(|limit| !limit.is_zero());
         }
         started.options.budget = budget.unwrap_or(started.options.budget);
-        started.options.follow = follow.or(started.options.follow);
     }
 
     fn change_owner(&mut self, owner: &Owner) {

@@ -17,24 +17,31 @@ use crate::state::RunState;
 /// Checks may begin some time after a push: without any, a pull request is not merged before that.
 const CHECKS_BEGIN: Duration = Duration::from_secs(60);
 
+/// How long the forge is left alone at least.
+const SHORTEST_WAIT: Duration = Duration::from_millis(200);
+
 /// Asks about the pull requests that are followed, and has those merged that may be; whether any is still followed.
 pub(crate) fn follow(deciding: &mut Deciding) -> bool {
     let (state, now) = (deciding.state, deciding.now);
-    let Some(follow) = state.started().and_then(|started| started.options.follow) else { return false };
+    let Some(follow) = state.follow() else { return false };
     let asked = state.following.asked();
-    let mut end = None;
-    let mut open = Vec::new();
+    let (mut end, mut open, mut merges) = (None, Vec::new(), false);
     for &lane in state.indexes.followed() {
         let Some(until) = until(state, lane, follow) else { continue };
-        if asked.is_none() || until > now && !is_done(state, lane, follow) {
+        if asked.is_none() || until > now && !is_over(deciding, lane, follow) {
             open.push(lane);
             end = end.max(Some(until));
         }
-        if follow.auto_merge {
-            merge(deciding, lane);
-        }
+        merges |= follow.auto_merge && merge(deciding, lane);
     }
-    let Some(end) = end else { return false };
+    if merges {
+        // What is answered meanwhile would be of before.
+        return true;
+    }
+    let Some(end) = end else {
+        block_failed(deciding);
+        return false;
+    };
     let moment = next(state, &open);
     if asked.is_none() || moment < end {
         if deciding.due(moment) {
@@ -46,53 +53,67 @@ pub(crate) fn follow(deciding: &mut Deciding) -> bool {
     true
 }
 
+/// Says of lanes whose checks still fail when they are not followed any more that they wait for the user.
+fn block_failed(deciding: &mut Deciding) {
+    let state = deciding.state;
+    for &lane in state.indexes.followed() {
+        let proposal = &state.lane(lane).proposal;
+        let Some(status) = proposal.status().filter(|status| status.checks == ChecksState::Failed) else { continue };
+        let url = proposal.pull_request().map_or("", |pull_request| &pull_request.url);
+        deciding.block(lane, format!("its pull request is {status}; look at {url}, then follow the run again"));
+    }
+}
+
 /// Until when the lane's pull request is followed.
 fn until(state: &RunState, lane: LaneIndex, follow: Follow) -> Option<Timestamp> {
     let made = state.lane(lane).proposal.made_at()?;
     Some(made.max(state.alive_since?).plus(follow.time))
 }
 
-/// Whether its checks passed and it is approved, so that it only waits to be merged by the user.
-fn is_done(state: &RunState, lane: LaneIndex, follow: Follow) -> bool {
-    let is_done = |status: &PullRequestStatus| status.may_be_merged() && status.review == ReviewState::Approved;
-    !follow.auto_merge && state.lane(lane).proposal.status().is_some_and(is_done)
+/// Whether it is closed, or its checks passed and it is approved, so that it only waits to be merged by the user.
+fn is_over(deciding: &mut Deciding, lane: LaneIndex, follow: Follow) -> bool {
+    let Some(status) = deciding.state.lane(lane).proposal.status() else { return false };
+    let is_done = !follow.auto_merge && status.may_be_merged() && status.review == ReviewState::Approved;
+    status.is_closed() || is_done && have_checks_begun(deciding, lane, status)
+}
+
+/// Whether there are checks, or there would be by now.
+fn have_checks_begun(deciding: &mut Deciding, lane: LaneIndex, status: &PullRequestStatus) -> bool {
+    let made = deciding.state.lane(lane).proposal.made_at();
+    status.checks != ChecksState::None || made.is_none_or(|made| deciding.due(made.plus(CHECKS_BEGIN)))
 }
 
 /// When the forge is asked again: not at once about what was opened just now.
 fn next(state: &RunState, lanes: &[LaneIndex]) -> Timestamp {
-    let first = state.first_backoff();
+    let first = state.first_backoff().max(SHORTEST_WAIT);
     let made = lanes.iter().filter_map(|&lane| state.lane(lane).proposal.made_at()).max();
     let opened = made.filter(|made| state.alive_since.is_some_and(|since| *made >= since));
     let asked = state.following.next(first, &format!("{}/pull requests", state.plan.phase));
     asked.into_iter().chain(opened.map(|made| made.plus(first))).max().unwrap_or(Timestamp::from_unix_millis(0))
 }
 
-/// Has the lane's pull request merged, if nothing speaks against it and those before it are merged.
-fn merge(deciding: &mut Deciding, lane: LaneIndex) {
+/// Has the lane's pull request merged, if nothing speaks against it, as the forge said in this life of the run, and those
+/// before it are merged; whether that is so.
+fn merge(deciding: &mut Deciding, lane: LaneIndex) -> bool {
     let state = deciding.state;
     let proposal = &state.lane(lane).proposal;
-    let Some(status) = proposal.status().filter(|status| status.may_be_merged()) else { return };
-    if proposal.out.is_some() || !state.proposals_before(lane).is_empty() {
-        return;
+    let (Some(status), Some(asked)) = (proposal.status(), state.following.asked()) else { return false };
+    let is_refused = proposal.refused.is_some_and(|refused| asked < refused.plus(LONGEST_BACKOFF));
+    let may_be = status.may_be_merged()
+        && !is_refused
+        && state.proposals_before(lane).is_empty()
+        && have_checks_begun(deciding, lane, status);
+    if may_be {
+        deciding.want(Action::MergePullRequest(lane));
     }
-    if proposal.refused.is_some_and(|refused| !deciding.due(refused.plus(LONGEST_BACKOFF))) {
-        return;
-    }
-    let is_early = status.checks == ChecksState::None
-        && proposal.made_at().is_some_and(|made| !deciding.due(made.plus(CHECKS_BEGIN)));
-    if is_early {
-        return;
-    }
-    let target = state.proposal_target(lane);
-    let is_elsewhere = status.retargeted.is_none() && proposal.pull_request().is_some_and(|it| it.base != target);
-    deciding.want(if is_elsewhere { Action::OpenPullRequest(lane) } else { Action::MergePullRequest(lane) });
+    may_be
 }
 
 /// Sends a lane back whose pull request got `remarks`; too often, and it waits for the user.
 pub(crate) fn answer(deciding: &mut Deciding, lane: LaneIndex, remarks: &[Remark]) {
     let state = deciding.state;
     let proposal = &state.lane(lane).proposal;
-    let most = state.started().and_then(|started| started.options.follow).map_or(Follow::ROUNDS, |it| it.rounds);
+    let most = state.follow().map_or(Follow::ROUNDS, |it| it.rounds);
     if proposal.rounds <= most {
         return send_back(deciding, lane, Failure::new(FailureKind::Rejected, text(remarks)));
     }

@@ -2,18 +2,24 @@
 
 use std::time::Duration;
 
-use lanewright_model::Timestamp;
 use lanewright_model::event::Event;
 use lanewright_model::retry::backoff;
+use lanewright_model::{Follow, Timestamp};
 
 /// When the forge was asked in this life of the run, and how often since something changed there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Following {
     asked: Option<Timestamp>,
     unchanged: u32,
+    /// How pull requests are followed in this life of the run, if that was given for it.
+    given: Option<Follow>,
 }
 
 impl Following {
+    pub(crate) fn given(&self) -> Option<Follow> {
+        self.given
+    }
+
     pub(crate) fn asked(&self) -> Option<Timestamp> {
         self.asked
     }
@@ -25,7 +31,7 @@ impl Following {
 
     pub(crate) fn apply(&mut self, event: &Event, at: Timestamp) {
         match event {
-            Event::RunResumed { .. } => *self = Self::default(),
+            Event::RunResumed { follow, .. } => *self = Self { given: *follow, ..Self::default() },
             Event::PullRequestsChecked { .. } => (self.asked, self.unchanged) = (Some(at), self.unchanged + 1),
             Event::PullRequestOpened { .. } | Event::PullRequestChanged { .. } => self.unchanged = 0,
             _ => {}

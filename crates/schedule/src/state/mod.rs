@@ -17,8 +17,8 @@ use lanewright_model::event::{Event, LaneStage, Owner, RunOutcome, RunStarted, S
 use lanewright_model::plan::SPECIALIST_TIME_LIMIT;
 use lanewright_model::text::shell_line;
 use lanewright_model::{
-    Agent, Approval, Budget, CommitId, HumanGate, JobId, JobRole, LaneId, LaneIndex, MergeMode, Plan, Round, Timestamp,
-    Usage,
+    Agent, Approval, Budget, CommitId, Follow, HumanGate, JobId, JobRole, LaneId, LaneIndex, MergeMode, Plan,
+    PullRequestState, Round, Timestamp, Usage,
 };
 
 use crate::state::following::Following;
@@ -137,6 +137,27 @@ impl RunState {
     /// The delay of a first retry.
     pub(crate) fn first_backoff(&self) -> Duration {
         self.started.as_ref().map_or(Duration::ZERO, |started| started.options.backoff)
+    }
+
+    /// How pull requests are followed.
+    pub fn follow(&self) -> Option<Follow> {
+        self.following.given().or(self.started.as_ref()?.options.follow)
+    }
+
+    /// Whether the event is an answer of the forge about what is no more: a lane that continued or was stopped meanwhile, or a
+    /// pull request that was merged.
+    pub(crate) fn is_stale(&self, event: &Event) -> bool {
+        let lane = |lane: &LaneId| self.find(lane).map(|lane| self.lane(lane));
+        match event {
+            Event::FeedbackReceived { lane: id, remarks, .. } => lane(id).is_some_and(|lane| {
+                !lane.is_followed() || remarks.iter().all(|remark| lane.proposal().is_answered(&remark.id))
+            }),
+            Event::PullRequestChanged { lane: id, status } => lane(id).is_some_and(|lane| {
+                let is_merged = lane.proposal().status().is_some_and(|known| known.state == PullRequestState::Merged);
+                is_merged || !lane.is_followed() && !status.is_closed()
+            }),
+            _ => false,
+        }
     }
 
     /// Whether this is the run of one lane that another run placed on a cluster.

@@ -96,7 +96,7 @@ impl Jobs {
         let passed = last.filter(|job| job.job.is_attempt() && job.passed() == Some(true));
         if let Some(job) = passed.filter(|_| matches!(failure.kind, Idle | Network | Ownership | Quota | Report)) {
             let paths = if failure.paths.is_empty() { "" } else { ": " };
-            job.rejected = Some(format!("{}{paths}{}", failure.message, failure.paths.join(", ")));
+            job.rejected = Some(format!("{}{paths}{}", failure.headline(), failure.paths.join(", ")));
         }
     }
 

@@ -99,7 +99,7 @@ fn blockers(lane: &LaneHistory, agent: Option<&AgentName>) -> Vec<String> {
     let passed = lane.snapshots.split_last().and_then(|(_, earlier)| earlier.iter().rfind(is_task));
     let own = lane.failures.iter().filter(|failure| agent.is_some() && failure.agent.as_ref() == agent);
     let is_since = |at: Timestamp| passed.is_none_or(|passed| at > passed.at);
-    let failed = own.map(|failure| (failure.at, failure.failure.message.clone()));
+    let failed = own.map(|failure| (failure.at, failure.failure.headline().to_owned()));
     let attempts =
         lane.jobs.ended.iter().filter(|job| job.job.is_attempt() && agent.is_some() && job.job.agent() == agent);
     let given =

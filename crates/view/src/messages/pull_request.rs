@@ -75,7 +75,7 @@ fn introduction(context: &Context<'_>) -> String {
 fn failures(lane: &LaneHistory) -> Vec<String> {
     let line = |view: &FailureView| {
         let agent = view.agent.as_ref().map(|agent| format!("{}: ", code(agent.as_str()))).unwrap_or_default();
-        format!("- {agent}{}", prose(&headline(&view.failure.message, LONGEST_LINE)))
+        format!("- {agent}{}", prose(&headline(view.failure.headline(), LONGEST_LINE)))
     };
     lane.failures.iter().map(line).collect()
 }

@@ -162,7 +162,7 @@ fn of_lane(report: &LaneReport<'_>, failure: &FailureView) -> String {
         ("files", Some(what.paths.join("\n")).filter(|paths| !paths.is_empty())),
     ];
     let findings = what.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings);
-    let summary = format!("{} failed: {}", report.lane.id, what.message);
+    let summary = format!("{} failed: {}", report.lane.id, what.headline());
     let job = report.jobs().into_iter().rfind(|job| job.job.passed() == Some(false));
     let tail = if what.log.is_empty() { job.map(|job| job.job.failed_tail()).unwrap_or_default() } else { &what.log };
     details(&summary, &facts, findings, tail)

@@ -137,7 +137,7 @@ fn placements(report: &ExecutionReport<'_>) -> Vec<String> {
 fn failures(report: &ExecutionReport<'_>) -> Vec<String> {
     let line = |lane: &LaneHistory, failure: &FailureView| {
         let agent = failure.agent.as_ref().map(|agent| format!(" {agent}")).unwrap_or_default();
-        format!("{}{agent}: {}", lane.id, clean(&failure.failure.message))
+        format!("{}{agent}: {}", lane.id, clean(failure.failure.headline()))
     };
     report.history.lanes().iter().flat_map(|lane| lane.failures.iter().map(move |it| line(lane, it))).collect()
 }

@@ -171,7 +171,7 @@ fn integrate(executor: &Executor, locked: &LockedRun, change: &ExternalChange) -
     }
     let head = executor.commit_changes_by_hand(change.lane, &change.worktree, &change.paths)?;
     let (lane, agent) = (locked.plan.lane(change.lane).id.clone(), change.agent.clone());
-    Ok(Some(Event::BranchMoved { lane, agent, head }))
+    Ok(Some(Event::BranchMoved { lane, agent, head, theirs: None }))
 }
 
 /// Brings checkouts of the integration branch into step that were left half-way or behind, by a crash or by a `git switch`

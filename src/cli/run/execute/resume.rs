@@ -13,7 +13,7 @@ use lanewright_model::digest::sha256;
 use lanewright_model::event::{Event, LaneStage, Record, RunOptions, RunStarted, stage_in_words};
 use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::withheld::{EnvironmentOwner, Withheld};
-use lanewright_model::{Budget, Follow, LaneId, LaneIndex, MergeChoice, MergeMode, Round, RunId};
+use lanewright_model::{Budget, Follow, LaneId, LaneIndex, MergeChoice, MergeMode, PullRequestState, Round, RunId};
 use lanewright_plan::settings::{Layer, Origin, Setting, Settings};
 use lanewright_programs::process;
 use lanewright_schedule::{AgentStep, LaneEnd, RunState};
@@ -213,7 +213,10 @@ fn followed(within: &RepositoryContext, locked: &LockedRun) -> Result<Vec<LaneId
     let (run, state) = (&locked.started.run_id, &locked.state);
     let is_followed = |lane: &LaneIndex| {
         let lane = state.lane(*lane);
-        lane.is_followed() || lane.proposal().pull_request().is_some() && lane.is_left_to_do() && !lane.gave_up()
+        let is_open = lane.proposal().status().is_none_or(|status| status.state != PullRequestState::Merged);
+        // One that waits for the user because its checks fail is merged; one that was sent back too often is not.
+        let continues = lane.merged().is_some() || lane.is_left_to_do() && !lane.gave_up();
+        lane.proposal().pull_request().is_some() && is_open && continues
     };
     let lanes: Vec<LaneId> =
         locked.plan.indices().filter(is_followed).map(|lane| locked.plan.lane(lane).id.clone()).collect();

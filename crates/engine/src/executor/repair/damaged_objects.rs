@@ -234,7 +234,7 @@ impl Executor {
             let kept = self.keep_commit(context.lane, &head, context.at)?;
             events.push(self.put_aside(context.lane, agent, kept));
         } else if lost_head == LostHead::Refuse || is_present {
-            events.push(Event::BranchMoved { lane: lane.clone(), agent, head: head.clone() });
+            events.push(Event::BranchMoved { lane: lane.clone(), agent, head: head.clone(), theirs: None });
         }
         let message = format!(
             "branch {branch} led to {}, of which cannot be read: {}; it continues at {}, which holds {from} on top of {}",

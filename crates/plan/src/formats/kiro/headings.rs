@@ -45,7 +45,7 @@ static ENDS: LazyLock<Regex> = pattern!(
 );
 
 static STATUS: LazyLock<Regex> = pattern!(
-    r"(?im)^\W*(?:status|状态|狀態|ステータス|状態)\W*(?:[:：]\W*)(?:done|completed?|implemented|finished|完了|完成|已完成)\b"
+    r"(?im)^\W*(?:status|状态|狀態|ステータス|状態)\W*(?:[:：]\W*)(?:done|completed?|implemented|finished|完了|完成|已完成)\s*(?:\([^)\n]*\))?[\s\p{P}\p{S}]*$"
 );
 
 /// The tasks of a list that are headings, in the order of the text.

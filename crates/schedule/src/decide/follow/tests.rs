@@ -45,7 +45,7 @@ fn open(state: &mut RunState, name: &str, base: &str) {
 }
 
 fn status(state: PullRequestState, checks: ChecksState, review: ReviewState) -> PullRequestStatus {
-    PullRequestStatus { state, checks, review, retargeted: None, moved_to: None, failed: Vec::new() }
+    PullRequestStatus { state, checks, review, retargeted: None, moved_to: None, failed: Vec::new(), unanswered: 0 }
 }
 
 fn says(state: &mut RunState, at: i64, name: &str, status: PullRequestStatus) {
@@ -131,11 +131,43 @@ fn pull_requests_are_merged_in_the_order_of_their_lanes() {
     says(&mut state, 2_000, "A", status(Open, Passed, Approved));
     assert!(wants(&decide(&state, moment(2_000)), &Action::MergePullRequest(a)));
     apply(&mut state, 2_000, Event::PullRequestRefused { lane: id("A"), reason: "HTTP 405".into() });
-    assert!(!wants(&decide(&state, moment(2_000)), &Action::MergePullRequest(a)), "again at once");
+    assert!(!wants(&decide(&state, moment(90_000)), &Action::MergePullRequest(a)), "again at once");
+    apply(&mut state, 302_000, Event::PullRequestsChecked { error: String::new() });
     assert!(wants(&decide(&state, moment(302_000)), &Action::MergePullRequest(a)), "not even later");
+    let unanswered = PullRequestStatus { unanswered: 1, ..status(Open, Passed, Approved) };
+    says(&mut state, 302_000, "A", unanswered);
+    assert!(
+        !wants(&decide(&state, moment(302_000)), &Action::MergePullRequest(a)),
+        "over a remark that no agent was given"
+    );
     says(&mut state, 2_000, "A", status(Merged, Passed, Approved));
-    let now = decide(&state, moment(2_000));
-    assert!(wants(&now, &Action::OpenPullRequest(b)), "it asks to be merged into a branch that is merged: {now:?}");
+    assert!(wants(&decide(&state, moment(2_000)), &Action::MergePullRequest(b)), "what it builds on is merged");
+    let resumed = lanewright_model::testing::resumed(1, run_started().owner);
+    apply(&mut state, 400_000, resumed);
+    let now = decide(&state, moment(400_000));
+    assert!(!wants(&now, &Action::MergePullRequest(b)), "by what the forge said in an earlier life: {now:?}");
+    assert!(wants(&now, &Action::CheckPullRequests));
+}
+
+#[test]
+fn answers_about_what_is_no_more_are_not_recorded() {
+    use {
+        ChecksState::Passed,
+        PullRequestState::{Closed, Merged, Open},
+        ReviewState::Approved,
+    };
+    let mut state = opened(FOLLOW);
+    let received = |number| Event::FeedbackReceived { lane: id("A"), head: commit('b'), remarks: vec![remark(number)] };
+    let changed = |status| Event::PullRequestChanged { lane: id("A"), status };
+    assert!(!state.is_stale(&received(1)) && !state.is_stale(&changed(status(Open, Passed, Approved))));
+    says(&mut state, 1, "A", status(Closed, Passed, Approved));
+    assert!(!state.is_stale(&received(1)), "it may be opened again");
+    says(&mut state, 2, "A", status(Merged, Passed, Approved));
+    assert!(state.is_stale(&received(1)) && state.is_stale(&changed(status(Open, Passed, Approved))));
+    let mut state = opened(FOLLOW);
+    apply(&mut state, 1, received(1));
+    assert!(state.is_stale(&received(2)) && state.is_stale(&changed(status(Open, Passed, Approved))), "it is at work");
+    assert!(!state.is_stale(&changed(status(Merged, Passed, Approved))), "that it was merged counts");
 }
 
 #[test]
@@ -146,4 +178,21 @@ fn a_pull_request_without_checks_is_not_merged_before_they_may_have_begun() {
     let merge = Action::MergePullRequest(LaneIndex(0));
     assert!(!wants(&decide(&state, moment(2_000)), &merge));
     assert!(wants(&decide(&state, moment(60_000)), &merge));
+    let mut by_hand = opened(Follow { auto_merge: false, ..FOLLOW });
+    says(&mut by_hand, 2_000, "A", status(Open, ChecksState::None, Approved));
+    says(&mut by_hand, 2_000, "B", status(Open, ChecksState::Passed, Approved));
+    assert!(decide(&by_hand, moment(2_000)).wake_at.is_some(), "it is not followed any more");
+}
+
+#[test]
+fn a_lane_whose_checks_still_fail_in_the_end_waits_for_the_user() {
+    let mut state = opened(FOLLOW);
+    says(&mut state, 2_000, "A", status(PullRequestState::Open, ChecksState::Failed, ReviewState::None));
+    let events = decide(&state, moment(100_000)).events;
+    let [Event::LaneBlocked { lane, reason }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(lane, &id("A"));
+    assert!(reason.contains("open, checks failed") && reason.contains("https://f/A"), "{reason}");
+    events.into_iter().for_each(|event| apply(&mut state, 100_000, event));
+    let over = decide(&state, moment(100_000)).finish.expect("the run ends");
+    assert_eq!(over.code, 3);
 }

@@ -207,6 +207,7 @@ impl LaneState {
         self.interrupted = false;
         self.failure = None;
         self.proposal.out = None;
+        self.proposal.refused = None;
         self.clock.restart(at);
         self.work.setup.retry();
         self.validation.retry();

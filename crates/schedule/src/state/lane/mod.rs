@@ -202,7 +202,7 @@ impl LaneState {
 
     /// Whether reviewers and checks of its pull request may still send it back.
     pub fn is_followed(&self) -> bool {
-        self.end == Some(LaneEnd::Merged) && self.stopping.is_none() && self.proposal.is_unsettled()
+        self.end == Some(LaneEnd::Merged) && self.stopping.is_none() && self.proposal.is_open()
     }
 
     /// What the lanes that depend on it start from: its merge, or what its pull request has while it continues.

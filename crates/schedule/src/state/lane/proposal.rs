@@ -24,6 +24,8 @@ pub struct ProposalState {
     /// What the forge said last.
     status: Option<PullRequestStatus>,
     failed_since: Option<Timestamp>,
+    /// What other people pushed on top of what the run pushed.
+    others: Vec<CommitId>,
     /// The remarks that agents were given.
     answered: BTreeSet<String>,
     /// Remarks that were not acted upon yet.
@@ -54,19 +56,29 @@ impl ProposalState {
         &self.announced
     }
 
+    /// What of that is on the remote since the lane began.
+    pub fn pushed(&self) -> Option<&CommitId> {
+        self.pushed.as_ref()
+    }
+
+    /// What other people pushed on top of it, in all of its lives.
+    pub fn others(&self) -> &[CommitId] {
+        &self.others
+    }
+
+    pub(crate) fn take_in(&mut self, theirs: &CommitId) {
+        self.others.push(theirs.clone());
+        self.pushed = Some(theirs.clone());
+    }
+
     /// Its pull request, which may be of an earlier life.
     pub fn pull_request(&self) -> Option<&PullRequest> {
         self.pull_request.as_ref()
     }
 
-    /// Whether other pull requests wait for it.
+    /// Whether it may still be sent back or merged, for which others wait. One that was closed may be opened again.
     pub(crate) fn is_open(&self) -> bool {
         self.made_for.is_some() && self.status.as_ref().is_none_or(|status| status.state != PullRequestState::Merged)
-    }
-
-    /// Whether something may still become of the pull request of this life of the lane.
-    pub(crate) fn is_unsettled(&self) -> bool {
-        self.made_for.is_some() && self.status.as_ref().is_none_or(|status| !status.is_closed())
     }
 
     /// When it was opened or brought up to date last.
@@ -151,8 +163,8 @@ impl ProposalState {
 
     /// What is left of it when the lane is rolled back: the remote and the forge still have what was brought there.
     pub(crate) fn after_rollback(self) -> Self {
-        let Self { announced, pull_request, known_since, answered, .. } = self;
-        Self { announced, pull_request, known_since, answered, ..Self::default() }
+        let Self { announced, others, pull_request, known_since, .. } = self;
+        Self { announced, others, pull_request, known_since, ..Self::default() }
     }
 }
 
