@@ -96,16 +96,27 @@ fn a_listed_program_may_comment() {
 
 #[test]
 fn a_lane_that_is_sent_back_too_often_waits_for_the_user() {
-    let env = checked("date +%s%N > other.txt\n");
+    let env = checked("[ ! -e \"$SCRATCH/help\" ] || echo fixed > fixed.txt\ndate +%s%N > other.txt\n");
     env.execute(&[PR, &["--format", "json"]].concat()).exits(3);
-    assert_eq!(env.events("feedback_received").len(), 4);
+    assert_eq!(env.events("feedback_received").len(), 3);
     let reason = env.events("lane_blocked")[0]["reason"].as_str().unwrap().to_owned();
-    assert!(reason.contains("sent back more than 3 times: check build failed"), "{reason}");
+    assert!(reason.contains("checks failed (build)") && reason.contains("after it was sent back 3 times"), "{reason}");
     let status = env.lanewright(&["status", "r1"]).exits(0).stdout;
     assert!(status.contains("https://github.com/acme/shop/pull/1"), "{status}");
-    env.plan(&plan("echo fixed > fixed.txt\n"));
-    env.lanewright(&["retry", "r1", "A", "--accept-plan-change"]).exits(0);
+    env.lanewright(&["retry", "r1", "A"]).exits(7).hints("lanewright follow r1");
+    env.write("scratch/help", "");
+    env.lanewright(&["follow", "r1", "--time", "1m"]).exits(0);
+    assert_eq!((env.events("feedback_received").len(), pulls(&env).as_str()), (4, "1"));
     assert!(env.holds("lane/P1/A", "fixed.txt"));
+}
+
+#[test]
+fn a_lane_that_waits_for_the_user_is_done_once_its_pull_request_was_merged() {
+    let env = checked("date +%s%N > other.txt\n");
+    env.execute(PR).exits(3);
+    env.write("scratch/pulls/1.merged", remote_head(&env, "lane/P1/A"));
+    env.resume(&[]).exits(0);
+    assert_eq!((env.events("feedback_received").len(), pulls(&env).as_str()), (3, "1"));
 }
 
 #[test]

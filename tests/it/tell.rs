@@ -22,13 +22,13 @@ fn an_agent_at_work_is_told_at_its_next_tool_call_and_later_prompts_have_it() {
     let running = env.start_with(&arguments, |command| command.env("LANEWRIGHT", env!("CARGO_BIN_EXE_lanewright")));
     wait_until("the agent works", || env.path("scratch/works").exists());
     let told = env.lanewright(&["tell", "r1", "A", "-m", "use the v2 API"]).exits(0);
-    assert!(told.stdout.contains("At work: one is told at the next tool call."), "{}", told.stdout);
+    assert!(told.stdout.contains("At work: one gets it at the next tool call."), "{}", told.stdout);
     env.write("scratch/told", "");
     running.wait().exits(0);
     assert_eq!(env.scratch("first"), "");
     let answer: Value = serde_json::from_str(&env.scratch("second")).unwrap();
     assert_eq!(answer["hookSpecificOutput"]["additionalContext"], "The user says: use the v2 API");
-    assert_eq!(env.scratch("third"), "", "it is told twice");
+    assert_eq!(env.scratch("third"), "", "it gets it twice");
     assert!(!env.scratch("prompt.1").contains("v2 API") && env.scratch("prompt.2").contains("use the v2 API"));
     assert_eq!(env.events("message_sent")[0]["message"], "use the v2 API");
     env.lanewright(&["tell", "r1", "A", "-m", "more"]).exits(7).says(&["no agent works in lane A any more"]);

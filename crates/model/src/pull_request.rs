@@ -83,7 +83,7 @@ word_enum! {
 word_enum! {
     /// What the reviewers of a pull request say together.
     ReviewState {
-        /// The forge requires no approval, and nobody asked for changes.
+        /// The forge requires no approval, and no reviewer asks for changes.
         None = "none",
         /// An approval that the forge requires is missing.
         Required = "required",
@@ -110,7 +110,8 @@ pub struct PullRequestStatus {
     /// The checks that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
-    /// How many remarks no agent is given, because its branch was rewritten or is checked out by the user.
+    /// How many remarks no agent is given: its branch was rewritten or is checked out by the user, or the lane was sent back
+    /// as often as it may be.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unanswered: usize,
 }

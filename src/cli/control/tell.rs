@@ -36,20 +36,20 @@ pub(crate) fn run(context: &Context, arguments: &Tell) -> Result<ExitStatus> {
     }
     refuse_done(&within, run, lane, &state_of(context, &within, run)?)?;
     ask::record(&within, run, redactor, Request::Tell { lane: lane.clone(), message: message.clone() })?;
-    // Those that began meanwhile have it in their prompt and are told twice, which is better than never.
+    // Those that began meanwhile have it in their prompt and get it twice, which is better than never.
     let at_work = deliver(&within, run, &state_of(context, &within, run)?, lane, &message)?;
     let live = is_held(&directory.lock());
     let reached: Vec<String> = at_work.iter().filter(|(_, asks)| *asks).map(|(agent, _)| agent.to_string()).collect();
     let later: Vec<String> = at_work.iter().filter(|(_, asks)| !asks).map(|(agent, _)| agent.to_string()).collect();
     let mut text = vec![format!("Recorded for {lane}; the next prompts of its agents have it.")];
     if !reached.is_empty() {
-        text.push(format!("At work: {} is told at the next tool call.", reached.join(" and ")));
+        text.push(format!("At work: {} gets it at the next tool call.", reached.join(" and ")));
     }
     if !later.is_empty() {
         let names = later.join(" and ");
         text.push(format!(
-            "At work: {names}, whose program has not called Lanewright's hook so far: if it does, it is told then, else with \
-             the next attempt."
+            "At work: {names}. Lanewright's hook was not called there so far; the message is given when it is, else with the \
+             next attempt."
         ));
     }
     if !live {

@@ -9,7 +9,8 @@ use lanewright_model::event::Event;
 use lanewright_model::safe_text::one_line;
 use lanewright_model::text::{headline, last_lines};
 use lanewright_model::{
-    ChecksState, CommitId, LaneIndex, PullRequest, PullRequestState, PullRequestStatus, Remark, ReviewState, Timestamp,
+    ChecksState, CommitId, Follow, LaneIndex, PullRequest, PullRequestState, PullRequestStatus, Remark, ReviewState,
+    Timestamp,
 };
 use lanewright_programs::forge::{Check, Comment, Review};
 use lanewright_schedule::{ProposalState, RunState};
@@ -39,17 +40,22 @@ struct Followed {
     number: u64,
     url: String,
     head: CommitId,
+    /// Whether it was sent back less often than it may be.
+    may_continue: bool,
     proposal: ProposalState,
 }
 
 impl Executor {
     pub(super) fn check_pull_requests(self: &Arc<Self>, state: &RunState) -> Task {
         let executor = self.clone();
+        let most = state.follow().map_or(Follow::ROUNDS, |follow| follow.rounds);
         let followed = |lane: LaneIndex| {
             let proposal = state.lane(lane).proposal().clone();
             let pull_request = proposal.pull_request()?;
             let number = pull_request.number.unwrap_or(lane.at() as u64);
-            Some(Followed { lane, number, url: pull_request.url.clone(), head: lane_head(state, lane).ok()?, proposal })
+            let (url, head) = (pull_request.url.clone(), lane_head(state, lane).ok()?);
+            let may_continue = proposal.rounds() < most;
+            Some(Followed { lane, number, url, head, may_continue, proposal })
         };
         let followed: Vec<Followed> =
             self.plan.indices().filter(|lane| state.lane(*lane).is_followed()).filter_map(followed).collect();
@@ -134,6 +140,10 @@ impl Executor {
         let remarks: Vec<Remark> =
             remarks.filter(|remark| remark.is_of_check() || !remark.text.trim().is_empty()).collect();
         if remarks.is_empty() {
+            return Ok((self.changed(followed, status).into_iter().collect(), error));
+        }
+        if !followed.may_continue {
+            status.unanswered = remarks.len();
             return Ok((self.changed(followed, status).into_iter().collect(), error));
         }
         let mut events = Vec::new();

@@ -113,8 +113,8 @@ impl Executor {
         ]))
     }
 
-    /// Whether the remote's branch holds nothing that would be lost: `head` holds it, or this run pushed it and nobody else's
-    /// commits are in it.
+    /// Whether the remote's branch holds nothing that would be lost: `head` holds it, or this run pushed it, without commits
+    /// of others.
     fn may_replace(&self, there: &CommitId, head: &CommitId, proposal: &ProposalState) -> bool {
         // A commit that is unknown here counts as unrelated.
         let is_in = |commit: &CommitId, tip: &CommitId| self.repository.is_ancestor(commit, tip).unwrap_or(false);

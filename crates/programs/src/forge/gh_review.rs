@@ -109,7 +109,7 @@ struct Said {
     created_at: Option<Timestamp>,
     /// Of a review, what its author decided; of a comment of one, whether it was submitted.
     state: Option<String>,
-    /// Nobody: the account is gone.
+    /// `None`: the account is gone.
     author: Option<Login>,
 }
 

@@ -141,7 +141,7 @@ fn check(job: Job) -> Check {
     let state = match job.status.as_str() {
         "success" => ChecksState::Passed,
         "skipped" => ChecksState::None,
-        // Nobody waits for a job that is started by hand and may fail.
+        // One that is started by hand and may fail is not waited for.
         "manual" if job.allow_failure => ChecksState::None,
         "failed" if job.allow_failure => ChecksState::Passed,
         "failed" => ChecksState::Failed,

@@ -27,7 +27,7 @@ pub(crate) fn follow(deciding: &mut Deciding) -> bool {
     let asked = state.following.asked();
     let (mut end, mut open, mut merges) = (None, Vec::new(), false);
     for &lane in state.indexes.followed() {
-        let Some(until) = until(state, lane, follow) else { continue };
+        let Some(until) = until(state, lane, follow).filter(|_| !escalate(deciding, lane, follow)) else { continue };
         if asked.is_none() || until > now && !is_over(deciding, lane, follow) {
             open.push(lane);
             end = end.max(Some(until));
@@ -53,15 +53,34 @@ pub(crate) fn follow(deciding: &mut Deciding) -> bool {
     true
 }
 
+/// Says of a lane that was sent back often enough, and is asked for more, that it waits for the user; whether that is so.
+fn escalate(deciding: &mut Deciding, lane: LaneIndex, follow: Follow) -> bool {
+    let proposal = &deciding.state.lane(lane).proposal;
+    let is_asked = proposal.rounds >= follow.rounds && proposal.status().is_some_and(|status| status.unanswered > 0);
+    if is_asked {
+        block(deciding, lane, &format!(", after it was sent back {}", counted(follow.rounds as usize, "time")));
+    }
+    is_asked
+}
+
 /// Says of lanes whose checks still fail when they are not followed any more that they wait for the user.
 fn block_failed(deciding: &mut Deciding) {
     let state = deciding.state;
-    for &lane in state.indexes.followed() {
-        let proposal = &state.lane(lane).proposal;
-        let Some(status) = proposal.status().filter(|status| status.checks == ChecksState::Failed) else { continue };
-        let url = proposal.pull_request().map_or("", |pull_request| &pull_request.url);
-        deciding.block(lane, format!("its pull request is {status}; look at {url}, then follow the run again"));
-    }
+    let fails = |lane: &&LaneIndex| {
+        state
+            .lane(**lane)
+            .proposal
+            .status()
+            .is_some_and(|status| status.checks == ChecksState::Failed && !status.is_closed())
+    };
+    state.indexes.followed().iter().filter(fails).for_each(|lane| block(deciding, *lane, ""));
+}
+
+fn block(deciding: &mut Deciding, lane: LaneIndex, how: &str) {
+    let proposal = &deciding.state.lane(lane).proposal;
+    let (Some(status), Some(pull_request)) = (proposal.status(), proposal.pull_request()) else { return };
+    let reason = format!("its pull request is {status}{how}; look at {}, then `lanewright follow`", pull_request.url);
+    deciding.block(lane, reason);
 }
 
 /// Until when the lane's pull request is followed.
@@ -109,19 +128,9 @@ fn merge(deciding: &mut Deciding, lane: LaneIndex) -> bool {
     may_be
 }
 
-/// Sends a lane back whose pull request got `remarks`; too often, and it waits for the user.
+/// Sends a lane back whose pull request got `remarks`.
 pub(crate) fn answer(deciding: &mut Deciding, lane: LaneIndex, remarks: &[Remark]) {
-    let state = deciding.state;
-    let proposal = &state.lane(lane).proposal;
-    let most = state.follow().map_or(Follow::ROUNDS, |it| it.rounds);
-    if proposal.rounds <= most {
-        return send_back(deciding, lane, Failure::new(FailureKind::Rejected, text(remarks)));
-    }
-    let url = proposal.pull_request().map_or("", |pull_request| &pull_request.url);
-    let times = counted(most as usize, "time");
-    let reason =
-        format!("its pull request was sent back more than {times}: {}; look at {url}, then retry", summary(remarks));
-    deciding.block(lane, reason);
+    send_back(deciding, lane, Failure::new(FailureKind::Rejected, text(remarks)));
 }
 
 /// `check build failed, 2 comments of reviewer`.

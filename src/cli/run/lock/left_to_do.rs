@@ -26,6 +26,11 @@ pub(crate) fn left_to_do(
             refused("is skipped").hint(format!("to take it in again: {}", undo_of_skip(within, locked, lane)))
         }
         Some(LaneEnd::Left) => refused("is not part of this run"),
+        Some(LaneEnd::Blocked(_)) if state.merged().is_some() => {
+            let follow = command(&within.state, &["follow", locked.started.run_id.as_str()]);
+            refused("waits with its pull request, which is open")
+                .hint(format!("to have it continue with what is said there: {follow}"))
+        }
         _ => refused("is done"),
     })
 }

@@ -109,10 +109,12 @@ fn remarks_send_the_lane_back_once_each_and_not_too_often() {
     open(&mut state, "A", "main");
     apply(&mut state, 3_000, received(vec![remark(1)]));
     assert!(state.lane(LaneIndex(0)).merged().is_some(), "an answered remark sends it back again");
-    apply(&mut state, 4_000, received(vec![remark(1), remark(2)]));
+    let asked =
+        PullRequestStatus { unanswered: 1, ..status(PullRequestState::Open, ChecksState::Passed, ReviewState::None) };
+    says(&mut state, 4_000, "A", asked);
     let events = decide(&state, moment(4_000)).events;
     let [Event::LaneBlocked { reason, .. }] = &events[..] else { panic!("{events:?}") };
-    assert!(reason.contains("more than 1 time: 1 comment of reviewer") && reason.contains("https://f/A"), "{reason}");
+    assert!(reason.contains("after it was sent back 1 time") && reason.contains("https://f/A"), "{reason}");
 }
 
 #[test]

@@ -101,6 +101,11 @@ impl ProposalState {
         self.failed_since
     }
 
+    /// How often the lane was sent back since it last gave up.
+    pub fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
     /// Whether its agents were given that remark.
     pub fn is_answered(&self, remark: &str) -> bool {
         self.answered.contains(remark)
