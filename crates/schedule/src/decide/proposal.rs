@@ -56,10 +56,13 @@ fn may_try_again(deciding: &mut Deciding, lane: LaneIndex, out: &ForgeOutage) ->
 }
 
 impl RunState {
-    /// The branch that the lane's pull request asks to be merged into: that of the one lane which it builds on and whose
-    /// pull request is open, else the integration branch.
+    /// The branch that the lane's pull request asks to be merged into: what a person chose, else that of the one lane which it
+    /// builds on and whose pull request is open, else the integration branch.
     pub fn proposal_target(&self, lane: LaneIndex) -> String {
         let Some(started) = self.started() else { return String::new() };
+        if let Some(base) = self.lane(lane).proposal.chosen_base() {
+            return base.clone();
+        }
         match self.proposed_before(lane).as_slice() {
             [only] => started.lane_branch(&self.plan.lane(*only).id),
             _ => started.base_branch.clone(),

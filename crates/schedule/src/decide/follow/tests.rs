@@ -198,3 +198,15 @@ fn a_lane_whose_checks_still_fail_in_the_end_waits_for_the_user() {
     let over = decide(&state, moment(100_000)).finish.expect("the run ends");
     assert_eq!(over.code, 3);
 }
+
+#[test]
+fn a_person_may_choose_where_a_pull_request_is_merged() {
+    let mut state = opened(FOLLOW);
+    let b = LaneIndex(1);
+    assert_eq!(state.proposal_target(b), "lane/P1/A");
+    let open = status(PullRequestState::Open, ChecksState::Pending, ReviewState::None);
+    says(&mut state, 1, "B", PullRequestStatus { retargeted: Some("release".into()), ..open.clone() });
+    assert_eq!(state.proposal_target(b), "release");
+    says(&mut state, 2, "B", open);
+    assert_eq!(state.proposal_target(b), "release", "once it is what the run set, too");
+}

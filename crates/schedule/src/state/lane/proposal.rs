@@ -24,6 +24,8 @@ pub struct ProposalState {
     /// What the forge said last.
     status: Option<PullRequestStatus>,
     failed_since: Option<Timestamp>,
+    /// The branch that a person had the pull request ask to be merged into.
+    chosen_base: Option<String>,
     /// What other people pushed on top of what the run pushed.
     others: Vec<CommitId>,
     /// The remarks that agents were given.
@@ -91,6 +93,10 @@ impl ProposalState {
         self.known_since
     }
 
+    pub(crate) fn chosen_base(&self) -> Option<&String> {
+        self.chosen_base.as_ref()
+    }
+
     /// What the forge said last.
     pub fn status(&self) -> Option<&PullRequestStatus> {
         self.status.as_ref()
@@ -147,6 +153,7 @@ impl ProposalState {
             Event::PullRequestChanged { status, .. } => {
                 let has_failed = status.checks == ChecksState::Failed;
                 self.failed_since = has_failed.then(|| self.failed_since.unwrap_or(at));
+                self.chosen_base = status.retargeted.clone().or(self.chosen_base.take());
                 self.status = Some(status.clone());
                 self.refused = None;
             }
