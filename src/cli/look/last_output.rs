@@ -123,10 +123,9 @@ mod tests {
     use lanewright_model::testing::{attempt, plan};
     use lanewright_store::StateDirectory;
 
-    #[test]
-    fn tokens_are_counted_while_an_attempt_runs() {
-        let root = tempfile::tempdir().unwrap();
-        let directory = StateDirectory::new(root.path()).run(&RunId::new("r1").unwrap());
+    /// An attempt of Claude Code, where its output is, and what it said last.
+    fn of_claude(root: &Path) -> (JobId, PathBuf, LastOutput) {
+        let directory = StateDirectory::new(root).run(&RunId::new("r1").unwrap());
         let mut plan = to_value(plan(&[("A", &[], &[])])).unwrap();
         plan["lanes"][0]["agents"][0]["runner"] = json!("claude");
         plan["runners"]["claude"] = to_value(Catalogue::default().get("claude").unwrap()).unwrap();
@@ -134,6 +133,13 @@ mod tests {
         let output = output_log(&directory.job(&job));
         fs::create_dir_all(output.parent().unwrap()).unwrap();
         let said = LastOutput::new(directory, Some(Arc::new(serde_json::from_value(plan).unwrap())));
+        (job, output, said)
+    }
+
+    #[test]
+    fn tokens_are_counted_while_an_attempt_runs() {
+        let root = tempfile::tempdir().unwrap();
+        let (job, output, said) = of_claude(root.path());
         // Two blocks of each message have the usage of the message.
         let block = |message: u32, text: &str| {
             let usage = json!({"input_tokens": 700, "output_tokens": 50});
@@ -151,14 +157,7 @@ mod tests {
     #[test]
     fn fast_output_is_read_from_its_end() {
         let root = tempfile::tempdir().unwrap();
-        let directory = StateDirectory::new(root.path()).run(&RunId::new("r1").unwrap());
-        let mut plan = to_value(plan(&[("A", &[], &[])])).unwrap();
-        plan["lanes"][0]["agents"][0]["runner"] = json!("claude");
-        plan["runners"]["claude"] = to_value(Catalogue::default().get("claude").unwrap()).unwrap();
-        let job = attempt("A", "engineer", 1);
-        let output = output_log(&directory.job(&job));
-        fs::create_dir_all(output.parent().unwrap()).unwrap();
-        let said = LastOutput::new(directory, Some(Arc::new(serde_json::from_value(plan).unwrap())));
+        let (job, output, said) = of_claude(root.path());
         let step = |number: u32| {
             let content = json!([{"type": "text", "text": format!("step {number}")}]);
             json!({"type": "assistant", "message": {"content": content}}).to_string() + "\n"
