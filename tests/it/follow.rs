@@ -9,6 +9,10 @@ use crate::support::TestEnv;
 
 const PR: &[&str] = &["--merge", "pr", "--follow", "1m"];
 
+/// A check that passes.
+const PASSES: &str = "printf '{\"__typename\":\"StatusContext\",\"context\":\"ci\",\"state\":\"SUCCESS\",'\n\
+     printf '\"description\":null,\"targetUrl\":null,\"isRequired\":true}'\n";
+
 /// A lane whose agent leaves its prompts, writes `a.txt` first and does `then` afterwards.
 fn plan(then: &str) -> String {
     format!(
@@ -66,7 +70,7 @@ fn a_failed_check_goes_back_to_the_agent() {
 #[test]
 fn comments_count_only_of_people_who_may_write() {
     let env = checked("cp \"$LANEWRIGHT_PROMPT_FILE\" fixed.txt\n");
-    env.write("scratch/checks", "");
+    env.write("scratch/checks", PASSES);
     let said = comment(7, "reviewer", "this leaks\\nboth lines");
     let thread =
         format!(r#"{{"isResolved":false,"path":"a.txt","line":3,"originalLine":1,"comments":{{"nodes":[{said}]}}}}"#);
@@ -87,7 +91,7 @@ fn comments_count_only_of_people_who_may_write() {
 #[test]
 fn a_listed_program_may_comment() {
     let env = checked("echo done > fixed.txt\n");
-    env.write("scratch/checks", "");
+    env.write("scratch/checks", PASSES);
     env.write("config/lanewright/config.toml", "backoff = \"50ms\"\nreviewers = [\"lint[bot]\"]\n");
     env.write("scratch/pulls/1.comments", comment(9, "lint[bot]", "use tabs"));
     env.execute(PR).exits(0);
@@ -254,7 +258,8 @@ fn a_command_says_what_became_of_a_pull_request() {
         "look",
         "#!/bin/sh\n[ \"$LANEWRIGHT_PULL_REQUEST\" = https://forge.example.com/7 ] || exit 1\n\
          oid=$(git -C \"$SCRATCH/../origin.git\" rev-parse lane/P1/A)\n\
-         echo '{\"state\":\"open\",\"head\":\"'$oid'\",\"base\":\"main\",\"review\":\"approved\",\"checks\":[],'\n\
+         echo '{\"state\":\"open\",\"head\":\"'$oid'\",\"base\":\"main\",\"review\":\"approved\",'\n\
+         echo '\"checks\":[{\"id\":\"1\",\"name\":\"ci\",\"state\":\"passed\"}],'\n\
          echo '\"comments\":[{\"id\":\"c1\",\"by\":\"ann\",\"text\":\"please fix\"}]}'\n",
     );
     env.execute(PR).exits(0);
@@ -322,7 +327,7 @@ fn a_check_that_the_agent_does_not_cure_is_no_success() {
 #[test]
 fn nothing_is_merged_by_what_the_forge_said_in_an_earlier_life() {
     let env = checked("echo fixed > fixed.txt\n");
-    env.write("scratch/checks", "");
+    env.write("scratch/checks", PASSES);
     fs::remove_file(env.path("scratch/pulls/1.decision")).unwrap();
     env.execute(&["--merge", "pr", "--follow", "1s"]).exits(0);
     env.write("config/lanewright/config.toml", "backoff = \"50ms\"\nauto_merge = true\n");
@@ -336,7 +341,7 @@ fn nothing_is_merged_by_what_the_forge_said_in_an_earlier_life() {
 #[test]
 fn a_rollback_neither_drops_the_commits_of_others_nor_what_reviewers_said() {
     let env = checked("echo fixed > fixed.txt\n");
-    env.write("scratch/checks", "");
+    env.write("scratch/checks", PASSES);
     env.write("scratch/pulls/1.comments", comment(5, "reviewer", "please fix"));
     env.execute(&["--merge", "pr"]).exits(0);
     env.git_at("", &["clone", "--quiet", "--branch", "lane/P1/A", "origin.git", "theirs"]);
@@ -359,7 +364,7 @@ fn a_rollback_neither_drops_the_commits_of_others_nor_what_reviewers_said() {
 #[test]
 fn comments_wait_where_the_lane_cannot_continue() {
     let env = checked("echo fixed > fixed.txt\n");
-    env.write("scratch/checks", "");
+    env.write("scratch/checks", PASSES);
     env.write("config/lanewright/config.toml", "backoff = \"50ms\"\nauto_merge = true\n");
     env.execute(&["--merge", "pr"]).exits(0);
     env.git_at("", &["clone", "--quiet", "--branch", "lane/P1/A", "origin.git", "theirs"]);
@@ -391,10 +396,7 @@ fn a_forge_that_refuses_to_retarget_is_asked_again() {
     for number in [1, 2] {
         env.write(&format!("scratch/pulls/{number}.decision"), "APPROVED");
     }
-    env.write(
-        "scratch/checks",
-        "printf '{\"__typename\":\"StatusContext\",\"context\":\"ci\",\"state\":\"SUCCESS\",\"description\":null,\"targetUrl\":null,\"isRequired\":true}'",
-    );
+    env.write("scratch/checks", PASSES);
     env.write("scratch/gh-patch-says", "HTTP 403: Forbidden");
     env.execute(&["--merge", "pr", "--follow", "3s"]).exits(0);
     assert!(env.events("lane_blocked").is_empty() && !env.events("pull_request_refused").is_empty());
