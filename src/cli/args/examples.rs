@@ -39,7 +39,7 @@ lanewright tell SL-1 -m 'the v2 API is deployed now'  # of the unfinished run
 lanewright tell r1 SL-1 -m "$(cat notes.md)"  # a longer text
 [follow]
 lanewright follow  # for two hours
-lanewright follow r1 --once  # what is there now, as in a job of CI
+lanewright follow r1 --once  # ask the forge once, as in a CI job
 [rollback]
 lanewright rollback r1 --lane SL-1  # start one lane over
 lanewright rollback --yes  # all lanes of the unfinished run

@@ -96,7 +96,7 @@ fn is_over(deciding: &mut Deciding, lane: LaneIndex, follow: Follow) -> bool {
     status.is_closed() || is_done && have_checks_begun(deciding, lane, status)
 }
 
-/// Whether there are checks, or there would be by now.
+/// Whether checks have begun, or have had the time that they may take to begin.
 fn have_checks_begun(deciding: &mut Deciding, lane: LaneIndex, status: &PullRequestStatus) -> bool {
     let made = deciding.state.lane(lane).proposal.made_at();
     status.checks != ChecksState::None || made.is_none_or(|made| deciding.due(made.plus(CHECKS_BEGIN)))
