@@ -7,6 +7,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use lanewright_files::handle::{open_lock, truncate, write_all};
 use lanewright_files::lock::{is_locked, try_lock};
@@ -14,6 +15,8 @@ use lanewright_files::regular_file::{Links, open_with, read_foreign};
 use lanewright_files::{FileError, open_error};
 use lanewright_model::event::Owner;
 use lanewright_model::{RunId, Timestamp};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 /// The holder of a lock, according to its file.
@@ -61,7 +64,7 @@ impl RunLock {
         let mut lock = loop {
             let file = open_lock(path).map_err(|source| open_error("open the lock", path, source))?;
             let opened = file.metadata().map_err(|source| open_error("look at", path, source))?;
-            match take(&file) {
+            match take(&file, || is_held_by_a_child(path, holder)) {
                 // `clean` may have removed the file between open and lock: a lock on a file without a name excludes no process.
                 Ok(true) if is_at(path, &opened) => break Self { file },
                 Ok(true) => {}
@@ -100,17 +103,33 @@ pub fn read_holder(path: &Path) -> Option<Holder> {
     serde_json::from_str(&read_foreign(path).ok()??).ok()
 }
 
-/// Whether the lock was taken. Readers in [`is_held`] are waited for, holders are not.
-fn take(file: &File) -> io::Result<bool> {
+/// How long a child of a killed process may take to its exec on a machine with much to do.
+const LONGEST_EXEC: Duration = Duration::from_secs(5);
+
+/// Whether the lock was taken. Readers in [`is_held`] are waited for, and a holder that `ends_soon`; others are not.
+fn take(file: &File, ends_soon: impl Fn() -> bool) -> io::Result<bool> {
+    let began = Instant::now();
     loop {
         if try_lock(file)? {
             return Ok(true);
         }
-        if is_locked(file)? {
+        if !is_locked(file)? {
+            std::thread::yield_now();
+        } else if began.elapsed() < LONGEST_EXEC && ends_soon() {
+            std::thread::sleep(Duration::from_millis(1));
+        } else {
             return Ok(false);
         }
-        std::thread::yield_now();
     }
+}
+
+/// Whether the process that took the lock has ended, so that only a child of its that has not come to its exec can hold it.
+fn is_held_by_a_child(path: &Path, us: &Holder) -> bool {
+    read_holder(path).is_some_and(|by| {
+        let is_here = by.owner.host == us.owner.host && !us.owner.is_in_another_boot(&by.owner);
+        let pid = Pid::from_raw(by.owner.process.pid);
+        is_here && pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+    })
 }
 
 fn is_at(path: &Path, opened: &Metadata) -> bool {
@@ -126,7 +145,7 @@ mod tests {
     use lanewright_model::ProcessId;
 
     fn holder(session: &str) -> Holder {
-        let process = ProcessId { pid: 7, started: 1 };
+        let process = ProcessId { pid: std::process::id().cast_signed(), started: 1 };
         let owner = Owner { session_id: session.into(), process, host: "box".into(), boot: String::new() };
         Holder { owner, run: RunId::new("r1").unwrap(), since: Timestamp::from_unix_millis(0), program: Vec::new() }
     }
@@ -139,8 +158,8 @@ mod tests {
         let first = RunLock::acquire(&path, &holder("a-rather-long-session")).unwrap();
         assert!(is_held(&path));
         let error = RunLock::acquire(&path, &holder("b")).unwrap_err();
-        let who = "is held by pid 7 on box, session a-rather-long-session, for run r1, since 1970-01-01T00:00:00.000Z";
-        assert!(error.to_string().ends_with(who), "{error}");
+        let who = " on box, session a-rather-long-session, for run r1, since 1970-01-01T00:00:00.000Z";
+        assert!(error.to_string().ends_with(&format!("is held by pid {}{who}", std::process::id())), "{error}");
         drop(first);
         assert!(!is_held(&path));
         let _second = RunLock::acquire(&path, &holder("b")).unwrap();
@@ -170,7 +189,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.lock");
         let lock = open_lock(&path).unwrap();
-        assert!(take(&lock).unwrap());
+        assert!(take(&lock, || false).unwrap());
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         // Closed, not unlocked: what the kernel does for a process that dies.
         drop(lock);
@@ -184,6 +203,29 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(free);
+    }
+
+    #[test]
+    fn lock_of_a_dead_process_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.lock");
+        let mut dead = holder("dead");
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        dead.owner.process.pid = child.id().cast_signed();
+        child.wait().unwrap();
+        let lock = RunLock::acquire(&path, &dead).unwrap();
+        let is_wanted = || {
+            let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
+            open.filter(|file| fs::read_link(file.path()).is_ok_and(|at| at == path)).count() > 1
+        };
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| RunLock::acquire(&path, &holder("next")).map(drop));
+            while !is_wanted() && !next.is_finished() {
+                std::thread::yield_now();
+            }
+            drop(lock);
+            next.join().unwrap().unwrap();
+        });
     }
 
     #[test]
