@@ -4,8 +4,10 @@
 use std::fs;
 use std::process::Command;
 
+use rustix::process::Signal;
+
 use crate::pull_requests::{pull, pulls, remote_head, world};
-use crate::support::TestEnv;
+use crate::support::{TestEnv, wait_until};
 
 const PR: &[&str] = &["--merge", "pr", "--follow", "1m"];
 
@@ -183,6 +185,8 @@ fn a_forge_that_does_not_answer_is_asked_again() {
     env.execute(&["--merge", "pr", "--follow", "1s"]).exits(0);
     let asked = env.events("pull_requests_checked");
     assert!(asked.len() > 1 && asked[0]["error"].as_str().unwrap().contains("HTTP 502"), "{asked:?}");
+    env.lanewright(&["follow", "r1", "--once"]).exits(3).says(&["the forge did not say", "HTTP 502"]);
+    assert_eq!(env.events("run_finished").pop().unwrap()["code"], 0);
     fs::remove_file(env.path("scratch/gh-api-says")).unwrap();
     env.lanewright(&["follow", "r1", "--time", "1m"]).exits(0);
     assert!(env.holds("lane/P1/A", "fixed.txt"));
@@ -265,7 +269,7 @@ fn a_command_says_what_became_of_a_pull_request() {
     env.execute(PR).exits(0);
     assert!(env.scratch("prompt.2").contains("ann wrote:\n") && env.holds("lane/P1/A", "fixed.txt"));
     env.program("look", "#!/bin/sh\necho '{\"state\":\"fine\"}'\n");
-    env.lanewright(&["follow", "r1", "--once"]).exits(0).says(&["must print the status of the pull request as JSON"]);
+    env.lanewright(&["follow", "r1", "--once"]).exits(3).says(&["must print the status of the pull request as JSON"]);
 }
 
 #[test]
@@ -393,13 +397,18 @@ fn a_forge_that_refuses_to_retarget_is_asked_again() {
                 [[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'echo b > b.txt'\n";
     let env = world(plan);
     env.write("config/lanewright/config.toml", "backoff = \"50ms\"\nauto_merge = true\n");
-    for number in [1, 2] {
-        env.write(&format!("scratch/pulls/{number}.decision"), "APPROVED");
-    }
+    env.write("scratch/pulls/1.decision", "REVIEW_REQUIRED");
+    env.write("scratch/pulls/2.decision", "APPROVED");
     env.write("scratch/checks", PASSES);
     env.write("scratch/gh-patch-says", "HTTP 403: Forbidden");
-    env.execute(&["--merge", "pr", "--follow", "3s"]).exits(0);
-    assert!(env.events("lane_blocked").is_empty() && !env.events("pull_request_refused").is_empty());
+    let running = env.start(&["--merge", "pr", "--follow", "10m"]);
+    // Only a pull request that was opened before the other was merged has another base to get.
+    wait_until("the second pull request", || env.path("scratch/pulls/2.base").exists());
+    env.write("scratch/pulls/1.decision", "APPROVED");
+    wait_until("the refusal", || !env.events("pull_request_refused").is_empty());
+    running.signal(Signal::TERM);
+    running.wait().exits(143);
+    assert!(env.events("lane_blocked").is_empty());
     assert!(env.path("scratch/pulls/1.merged").exists() && !env.path("scratch/pulls/2.merged").exists());
     fs::remove_file(env.path("scratch/gh-patch-says")).unwrap();
     env.lanewright(&["follow", "r1", "--time", "1m"]).exits(0);

@@ -43,6 +43,8 @@ pub struct RunFacts {
     pub stop: Option<StopReason>,
     /// Why a person must act before the phase can end, other than for a lane or a gate.
     pub blocked: Option<String>,
+    /// Why the forge could not be asked about pull requests when that was last tried.
+    pub unanswered: Option<String>,
     pub resumes: u32,
     /// The lanes that the last resume continues, where it leaves others out; empty: all.
     pub resumed_lanes: Vec<LaneId>,
@@ -176,6 +178,9 @@ impl RunFacts {
             }
             Event::StopRequested { reason, .. } => self.stop = Some(*reason),
             Event::PhaseBlocked { reason } => self.blocked = Some(reason.clone()),
+            Event::PullRequestsChecked { error } => {
+                self.unanswered = Some(error.clone()).filter(|error| !error.is_empty());
+            }
             Event::RunFinished { outcome, code } => {
                 (self.outcome, self.code) = (Some(*outcome), Some(*code));
                 // A rollback is no work on the run, which ended before.
@@ -197,7 +202,7 @@ impl RunFacts {
 
     fn reopen(&mut self) {
         (self.outcome, self.code, self.finished) = (None, None, None);
-        self.blocked = None;
+        (self.blocked, self.unanswered) = (None, None);
     }
 
     /// There is something left to do in a run that has ended: it is stopped until it is resumed.

@@ -129,6 +129,12 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
         ResumeReach::Unfailed => ended,
         _ => status_of(&lanes, ended, &view),
     };
+    if let Some(why) =
+        view.run.unanswered.filter(|_| adoption.reach == ResumeReach::Followed && status == ExitStatus::Done)
+    {
+        let error = ExitStatus::Blocked.error(format!("the forge did not say how the pull requests are: {why}"));
+        return Err(error.hint("repeat the command when the forge can be reached"));
+    }
     if status != ended {
         // Other lanes are left, so the next phase does not start.
         started.options.next_phases = None;
