@@ -94,6 +94,9 @@ pub(crate) fn blockers(repository: &Repository, worktree: &Path, from: &CommitId
         let branch = Head::branch_of(worktree)?.unwrap_or_default();
         return Ok(Blockers::left_behind(&branch, worktree, &at));
     }
+    if from == to {
+        return Ok(Blockers::changed(Vec::new()));
+    }
     let differences = repository.differences(from, to)?;
     let any_tracked = differences.iter().any(|difference| difference.from != 0);
     let mut in_the_way = in_the_way(worktree, &differences)?;

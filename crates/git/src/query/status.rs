@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::Output;
+use std::thread;
 
 use lanewright_model::CommitId;
 use lanewright_model::text::headline;
@@ -181,8 +183,14 @@ pub(crate) fn refuse_uncommitted(repository: &Repository, worktree: &Path) -> Re
 pub(crate) fn worktree_changes(repository: &Repository, worktree: &Path, base: &CommitId) -> Result<Vec<String>> {
     let changed = Git::new(worktree).reading_only().args(["diff", "--name-only", "-z", "--no-renames"]);
     let changed = changed.args(["--ignore-submodules=dirty", base.as_str()]);
-    let mut paths = changed.paths()?;
-    let untracked = repository.left_out_rules.without_trees(worktree, untracked(worktree)?)?;
+    // Both look at every directory or file, and a run waits for them.
+    let (paths, untracked) = thread::scope(|scope| {
+        let listing = scope.spawn(|| untracked(worktree));
+        let paths = changed.paths();
+        (paths, listing.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    let mut paths = paths?;
+    let untracked = repository.left_out_rules.without_trees(worktree, untracked?)?;
     paths.extend(untracked.iter().map(|path| path_text(path)));
     paths.sort();
     paths.dedup();

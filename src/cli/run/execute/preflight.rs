@@ -168,9 +168,10 @@ pub(super) fn note_lists(
     format: Option<PlanFormat>,
 ) -> Result<()> {
     let (context, repository) = (&within.context, &within.repository);
-    let Some(tip) = repository.branch_commit(branch)?.filter(|_| format != Some(PlanFormat::Beads)) else {
+    if plan.lists.is_empty() || format == Some(PlanFormat::Beads) {
         return Ok(());
-    };
+    }
+    let Some(tip) = repository.branch_commit(branch)? else { return Ok(()) };
     let directories: BTreeSet<&Path> = plan.lists.iter().filter_map(|list| Path::new(list).parent()).collect();
     let mut committed = BTreeSet::new();
     for directory in directories {
