@@ -74,6 +74,24 @@ fn a_pause_outlives_the_process_and_is_shown() {
 }
 
 #[test]
+fn a_limit_that_a_passing_attempt_reports_is_waited_for() {
+    let env = TestEnv::new();
+    let says = "until=$(($(date +%s) + 5)); [ -e $SCRATCH/until ] || echo $until > $SCRATCH/until\n\
+                echo \"{\\\"type\\\":\\\"limit\\\",\\\"until\\\":$(cat $SCRATCH/until)}\"\n";
+    lanes(&env, &["A", "B"], &format!("{says}{WORK}"));
+    let rule = "[[runners.x.event]]\nwhen = { \"/type\" = \"limit\" }\nlimited_until = \"/until\"\n";
+    let config = env.read("config/lanewright/config.toml");
+    env.write("config/lanewright/config.toml", format!("{config}{rule}"));
+    env.execute(&["--max-parallel", "1"])
+        .exits(0)
+        .says(&["the limit of the account is used up", "x is available again"]);
+    let until = env.events("runner_paused")[0]["until"].clone();
+    let began = &env.events("job_planned")[1]["ts"];
+    assert!(began.as_str() >= until.as_str(), "{began} is before {until}");
+    assert!(env.events("retry_planned").is_empty());
+}
+
+#[test]
 fn lanes_of_other_runners_go_on() {
     let env = TestEnv::new();
     lanes(&env, &["A", "B"], "echo 'HTTP 429, retry after 3600'; exit 1\n");

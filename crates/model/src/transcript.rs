@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::outage::OutageKind;
+use super::time::Timestamp;
 
 /// The summary of the event stream of an attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +31,9 @@ pub struct Transcript {
     /// What was unavailable, if a line reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage: Option<OutageKind>,
+    /// Until when the limit of its account is used up, if a line reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_until: Option<Timestamp>,
     /// An unresolved problem of the program when it ended.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub warning: String,

@@ -92,7 +92,9 @@ pub fn outage(
         Some((found, at)) => (found, at.saturating_sub(NEAR)..at + NEAR + 1),
         None => (said()?, of_its_error),
     };
-    Some(with_end(found, &lines, own_lines, more, exit.finished_at, zone))
+    let outage = with_end(found, &lines, own_lines, more, exit.finished_at, zone);
+    let limited_until = reported.limited_until.filter(|_| outage.kind == OutageKind::Quota);
+    Some(Outage { until: limited_until.or(outage.until), ..outage })
 }
 
 /// How many lines before and after the one that reports an outage belong to it.
@@ -294,6 +296,11 @@ mod tests {
         assert_eq!(kind(&exit(ExitCause::Exited, 0, &tail), &reported("HTTP status 429")), Some(OutageKind::Quota));
         let quota = Transcript { outage: Some(OutageKind::Quota), ..reported("come back") };
         assert_eq!(kind(&failed, &quota), Some(OutageKind::Quota));
+        let limited_until = Some(Timestamp::from_unix_millis(5000));
+        let limited = Transcript { limited_until, ..reported("HTTP 429, try again in 5 hours") };
+        assert_eq!(outage(&failed, &failed.tail, Some(&limited), None, &Utc).unwrap().until, limited_until);
+        let network = Transcript { limited_until, ..reported("connection refused") };
+        assert_eq!(outage(&failed, &failed.tail, Some(&network), None, &Utc).unwrap().until, None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lanewright_model::runner::{EventRule, Runner, TextRule};
 use lanewright_model::snapshot_rules::ToolCall;
-use lanewright_model::{Session, Transcript, Usage};
+use lanewright_model::{Session, Timestamp, Transcript, Usage};
 use regex::Regex;
 use serde_json::Value;
 
@@ -160,6 +160,9 @@ impl<'r> Stream<'r> {
         }
         if rule.outage.is_some() && holds(&rule.error_when, part) {
             self.transcript.outage = rule.outage;
+        }
+        if let Some(seconds) = rule.limited_until.as_ref().and_then(|place| part.pointer(place)?.as_i64()) {
+            self.transcript.limited_until = Some(Timestamp::from_unix_millis(seconds.saturating_mul(1000)));
         }
         if rule.error.is_some() && holds(&rule.error_when, part) {
             self.failed = true;

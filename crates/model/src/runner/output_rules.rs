@@ -32,6 +32,8 @@ pub struct EventRule {
     pub pieces: bool,
     /// That something outside is out.
     pub outage: Option<OutageKind>,
+    /// Until when the limit of its account is used up, in seconds since the epoch.
+    pub limited_until: Option<String>,
     /// Trouble that the program deals with itself: a request that it tries again, for example.
     pub warning: Option<String>,
     /// What tokens and cost here are of.

@@ -202,13 +202,25 @@ fn any_usage() -> impl Strategy<Value = Usage> {
 
 fn any_transcript() -> impl Strategy<Value = Option<Box<Transcript>>> {
     let text = || prop_oneof![Just(String::new()), any_text()];
-    let session = (option::of(any_text()), option::of(any_usage()), option::of(select(OutageKind::ALL)));
+    let session = (option::of(any_text()), option::of(any_usage()));
+    let limits = (option::of(select(OutageKind::ALL)), option::of((0i64..9).prop_map(at)));
     let refusal = (text(), any_text()).prop_map(|(call, reason)| Refusal { call, reason });
     let words = (text(), text(), text(), collection::vec(refusal, 0..2));
-    let transcript = |((session, session_usage, outage), usage, (message, warning, error, refusals))| {
-        Box::new(Transcript { session, session_usage, usage, message, outage, warning, error, refusals })
-    };
-    option::of((session, any_usage(), words).prop_map(transcript))
+    let transcript =
+        |((session, session_usage), (outage, limited_until), usage, (message, warning, error, refusals))| {
+            Box::new(Transcript {
+                session,
+                session_usage,
+                usage,
+                message,
+                outage,
+                limited_until,
+                warning,
+                error,
+                refusals,
+            })
+        };
+    option::of((session, limits, any_usage(), words).prop_map(transcript))
 }
 
 fn any_report() -> impl Strategy<Value = Option<AgentReport>> {

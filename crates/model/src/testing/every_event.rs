@@ -90,6 +90,7 @@ fn transcript() -> Transcript {
         session_usage: Some(Usage { input_tokens: 9000, ..Usage::default() }),
         message: "Done.".into(),
         outage: Some(OutageKind::Quota),
+        limited_until: None,
         warning: "429".into(),
         error: "the model is overloaded".into(),
         refusals: vec![],

@@ -85,7 +85,14 @@ impl RunState {
             }
             match outage {
                 Some(outage) => self.pauses.failed(own, job, outage, at),
-                None => self.pauses.ended(own, job, attempt_end(exit)),
+                None => {
+                    self.pauses.ended(own, job, attempt_end(exit));
+                    // The next attempt would be refused.
+                    if let Some(until) = words.transcript.and_then(|it| it.limited_until).filter(|until| *until > at) {
+                        let used_up = Outage::new(OutageKind::Quota, "the limit of the account is used up");
+                        self.pauses.failed(own, job, &Outage { until: Some(until), ..used_up }, at);
+                    }
+                }
             }
         }
         let mut worker = self.worker(lane, agent)?;
