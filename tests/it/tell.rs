@@ -10,7 +10,8 @@ const PLAN: &str = "[[lane]]\nid = \"A\"\n[[lane.agent]]\nname = \"one\"\ncomman
      if [ $LANEWRIGHT_TASK = 1 ]; then\n\
      call() { echo '{\"tool_name\":\"Bash\",\"tool_input\":{}}' | \"$LANEWRIGHT\" hook post-tool-use; }\n\
      call > \"$SCRATCH/first\"\ntouch \"$SCRATCH/works\"\nwait-for told\n\
-     call > \"$SCRATCH/second\"\ncall > \"$SCRATCH/third\"\nfi\n\
+     for n in 1 2 3 4 5 6 7 8; do call >> \"$SCRATCH/second\" & done; wait\n\
+     call > \"$SCRATCH/third\"\nfi\n\
      echo $LANEWRIGHT_TASK > $LANEWRIGHT_TASK.txt\n'''\n\
      [[lane.agent.task]]\nid = \"1\"\nprompt = \"first\"\n[[lane.agent.task]]\nid = \"2\"\nprompt = \"second\"\n";
 

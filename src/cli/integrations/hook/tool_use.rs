@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use lanewright_files::lock::exclusively;
 use lanewright_files::{atomic, regular_file};
 use lanewright_git::{EnclosingWorktree, Holder};
 use lanewright_model::snapshot_rules::{Progress, SnapshotTrigger, ToolCall};
@@ -43,12 +44,19 @@ pub(super) fn messages(context: &Context) -> Result<Option<String>> {
     };
     let Some(text) = regular_file::read_left(&told) else { return Ok(None) };
     let lines: Vec<String> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let counter = calls.with_file_name("messages_told");
-    let known = regular_file::read_left(&counter).and_then(|count| count.trim().parse().ok()).unwrap_or(0);
-    let new = lines.get(known..).unwrap_or_default();
-    if !new.is_empty() {
-        atomic::write(&counter, lines.len().to_string().as_bytes())?;
+    if lines.is_empty() {
+        return Ok(None);
     }
+    let counter = calls.with_file_name("messages_told");
+    // Programs that call several tools at once run their hooks at once.
+    let new = exclusively(&counter.with_extension("lock"), |_| -> Result<Vec<String>> {
+        let known = regular_file::read_left(&counter).and_then(|count| count.trim().parse().ok()).unwrap_or(0);
+        let new = lines.get(known..).unwrap_or_default().to_vec();
+        if !new.is_empty() {
+            atomic::write(&counter, lines.len().to_string().as_bytes())?;
+        }
+        Ok(new)
+    })??;
     Ok((!new.is_empty()).then(|| format!("The user says: {}", new.join("\n"))))
 }
 
