@@ -46,6 +46,7 @@ fn told(name: &str, exits: &[(&str, i32)]) -> String {
             or_none(&error),
             outage.as_deref().unwrap_or("-"),
         ));
+        lines.extend(transcript.limited_until.map(|until| format!("    limited until {until}")));
         for said in &said {
             match said {
                 StreamItem::Refused(refusal) if transcript.refusals.contains(refusal) => {
@@ -88,6 +89,7 @@ fn claude() {
         ("failing", 0),
         ("denied-path", 0),
         ("hidden", 0),
+        ("limit", 0),
     ];
     insta::assert_snapshot!(told("claude", &exits), @r#"
     write: session true, 1 calls, 200+80 in, 40 out, $0.0032 | The file is written. | - | -
@@ -118,6 +120,8 @@ fn claude() {
     hidden: session true, 2 calls (2 refused, 0 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
         * refused: [Write] src/one.txt: No such tool available: Write. Write exists but is not enabled in this context. Use one of the available tools instead.
         * refused: [Write] src/one.txt: No such tool available: Write. Write exists but is not enabled in this context. Use one of the available tools instead.
+    limit: session true, 0 calls, 10+0 in, 5 out, $0.0001 | hello | - | -
+        limited until 2026-09-21T14:13:20.000Z
     "#);
 }
 
