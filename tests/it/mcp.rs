@@ -194,6 +194,19 @@ fn a_phase_is_started_and_outlives_the_server() {
 }
 
 #[test]
+fn run_status_waits_for_the_end_of_the_run() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'wait-for go; echo a > a.txt'\n");
+    let client = Client::new(&env);
+    let run = client.succeeds("ExecutePhase", json!({"plan": "../plan.toml"}))["run_id"].clone();
+    assert_eq!(client.succeeds("RunStatus", json!({"taskId": run}))["held"], true);
+    env.write("scratch/go", "");
+    let ended = client.succeeds("RunStatus", json!({"taskId": run, "wait": 60}));
+    assert_eq!((&ended["held"], &ended["outcome"]), (&json!(false), &json!("done")), "{ended}");
+    client.leave();
+}
+
+#[test]
 fn the_last_lines_of_logs_and_changes_are_read() {
     let env = TestEnv::new();
     env.plan(

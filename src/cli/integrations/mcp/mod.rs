@@ -157,15 +157,7 @@ impl Server {
         Parameters(wanted): Parameters<RunStatus>,
         client: RequestContext<RoleServer>,
     ) -> CallToolResult {
-        self.call(client, move |caller| {
-            let task = wanted.task_id.as_deref().map(taken).transpose()?;
-            let status = caller.run(&words(&["status"], task.as_ref().map(|task| task.run.as_str())))?;
-            match task.and_then(|task| task.lane) {
-                Some(lane) => resume::lane_of(&status, &lane),
-                None => Ok(status),
-            }
-        })
-        .await
+        self.call(client, move |caller| read::status(caller, &wanted)).await
     }
 
     #[tool(

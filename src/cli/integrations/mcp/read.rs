@@ -1,10 +1,33 @@
-//! `ReadLogs` and `ReadDiff`: what agents wrote, and what they changed.
+//! `RunStatus`, `ReadLogs` and `ReadDiff`: how a run stands, what agents wrote, and what they changed.
+
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::parameters::{ReadDiff, ReadLogs, TaskId, agent, taken, usage};
+use super::parameters::{ReadDiff, ReadLogs, RunStatus, TaskId, agent, taken, usage};
+use super::resume::lane_of;
 use crate::cli::child::{Caller, Outcome, failed};
 use crate::cli::{Hint, Result};
+
+/// How often a run that is waited for is looked at.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What `status` prints, of the run or of one lane.
+pub(crate) fn status(caller: &Caller, wanted: &RunStatus) -> Outcome {
+    let task = wanted.task_id.as_deref().map(taken).transpose()?;
+    let run = task.as_ref().map(|task| task.run.to_string());
+    let words: Vec<String> = ["status".to_owned()].into_iter().chain(run).collect();
+    let until = Instant::now() + Duration::from_secs(wanted.wait.into());
+    let mut status = caller.run(&words)?;
+    while status["held"] == true && Instant::now() < until {
+        std::thread::sleep(POLL_INTERVAL);
+        status = caller.run(&words)?;
+    }
+    match task.and_then(|task| task.lane) {
+        Some(lane) => lane_of(&status, &lane),
+        None => Ok(status),
+    }
+}
 
 /// How many lines an answer has if none are asked for, and at most.
 const LINES: usize = 200;
