@@ -223,6 +223,7 @@ fn the_last_lines_of_logs_and_changes_are_read() {
     client.fails("ReadLogs", json!({"taskId": RUN, "lines": 0}), "USAGE");
     client.fails("ReadLogs", json!({"taskId": "r1/C"}), "USAGE");
     client.fails("ReadLogs", json!({"taskId": "no-such-run"}), "INVALID_STATE");
+    env.git(&["config", "diff.external", "false"]);
     let changed = client.succeeds("ReadDiff", json!({"taskId": "r1/A"}));
     assert_eq!(changed["diff"]["files"], json!([{"path": "a.txt", "added": 1, "removed": 0}]));
     assert!(changed["diff"]["patch"].as_str().is_some_and(|patch| patch.ends_with("+a\n")), "{changed}");

@@ -54,7 +54,8 @@ pub(crate) fn diff(caller: &Caller, wanted: &ReadDiff) -> Outcome {
     let words = words("diff", &task, wanted.agent.as_deref())?;
     let mut diff = caller.run(&words)?;
     if !wanted.stat {
-        diff["patch"] = caller.text(&words)?.into();
+        let plain = ["--", "--no-ext-diff"].map(str::to_owned);
+        diff["patch"] = caller.text(&[words, plain.to_vec()].concat())?.into();
     }
     Ok(json!({"run_id": run, "lane": lane, "agent": wanted.agent, "diff": diff}))
 }
