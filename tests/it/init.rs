@@ -203,13 +203,18 @@ fn other_programs_have_their_own_places() {
     for (program, files) in [
         (
             "codex",
-            [".agents/skills/execute-lane/SKILL.md", ".agents/skills/execute-phase/SKILL.md", ".codex/config.toml"],
+            &[
+                ".agents/skills/execute-lane/SKILL.md",
+                ".agents/skills/execute-phase/SKILL.md",
+                ".codex/config.toml",
+                ".codex/rules/lanewright.rules",
+            ][..],
         ),
         (
             "gemini",
-            [".gemini/commands/execute-lane.toml", ".gemini/commands/execute-phase.toml", ".gemini/settings.json"],
+            &[".gemini/commands/execute-lane.toml", ".gemini/commands/execute-phase.toml", ".gemini/settings.json"][..],
         ),
-        ("opencode", [".opencode/command/execute-lane.md", ".opencode/command/execute-phase.md", "opencode.json"]),
+        ("opencode", &[".opencode/command/execute-lane.md", ".opencode/command/execute-phase.md", "opencode.json"][..]),
     ] {
         let env = TestEnv::new();
         let told = env.lanewright(&["init", "--commands", "--mcp", "--for", program, "--yes"]).exits(0);

@@ -20,9 +20,38 @@ pub(crate) fn codex() -> Files {
     [(".agents/skills/execute-phase/SKILL.md", skill(PHASE)), (".agents/skills/execute-lane/SKILL.md", skill(LANE))]
 }
 
+/// The rules with which Codex runs the commands of the texts without asking, and outside of its sandbox.
+pub(crate) fn codex_rules() -> String {
+    let mut names: Vec<&str> = [PHASE, LANE].iter().flat_map(|(_, text)| allowed(text)).collect();
+    names.sort_unstable();
+    names.dedup();
+    format!("{CODEX_RULES}prefix_rule(pattern = [\"lanewright\", {names:?}], decision = \"allow\")\n")
+}
+
+const CODEX_RULES: &str = "\
+# Codex runs these commands without asking and outside of its sandbox, in which Lanewright cannot make worktrees. The
+# agents and commands of a plan then run outside of it, too. Codex asks for each command that you remove here.
+";
+
+/// The commands of `lanewright` that a text lets Claude Code run.
+fn allowed(text: &str) -> impl Iterator<Item = &str> {
+    let rules = text.lines().find_map(|line| line.strip_prefix("allowed-tools: ")).unwrap_or_default();
+    rules.split(", ").filter_map(|rule| rule.strip_prefix("Bash(lanewright ")?.strip_suffix(":*)"))
+}
+
+/// Gemini CLI (0.61.0) takes no policies from a repository, `tools.allowed` refuses every command that it does not name, and
+/// its shell hides the user's settings from git; so its text prefers the tools of the server, which is trusted.
+const GEMINI_TOOLS: &str = "
+Gemini CLI asks the user before each shell command, and not before the MCP tools of `lanewright`. Use those wherever one does
+what a command below does: `ExecutePhase` to start (with `lanes` for one lane; it checks the plan itself), `RunStatus` with
+`wait: 300`, again until `held` is false, `ReadDiff` and `ReadLogs` to show, `Approve`, `Reject`, `Retry`, `ResumeTask`,
+`Rollback` with `dryRun` first, `Gate`, `Doctor`. `next_steps` of a status has what comes next, as commands.
+";
+
 pub(crate) fn gemini() -> Files {
     let command = |(_, text)| {
         let (about, prompt) = parts(text);
+        let prompt = prompt.replacen("$ARGUMENTS\n", &format!("$ARGUMENTS\n{GEMINI_TOOLS}"), 1);
         // Literal strings: what is between the quotes is taken as it is.
         format!("description = '{about}'\nprompt = '''{}'''\n", prompt.replace("$ARGUMENTS", "{{args}}"))
     };
@@ -68,9 +97,7 @@ mod tests {
     fn commands_that_the_texts_name_are_allowed() {
         for (name, text) in [PHASE, LANE] {
             let rules = text.lines().find_map(|line| line.strip_prefix("allowed-tools: ")).unwrap();
-            let commands =
-                rules.split(", ").filter_map(|rule| rule.strip_prefix("Bash(lanewright ")?.strip_suffix(":*)"));
-            let commands: Vec<&str> = commands.collect();
+            let commands: Vec<&str> = allowed(text).collect();
             let named =
                 text.split("`lanewright ").skip(1).map(|rest| rest.split([' ', '`']).next().unwrap_or_default());
             for named in named.filter(|named| *named != "COMMAND") {
@@ -84,6 +111,15 @@ mod tests {
             assert!(!rules.contains("lanewright:") && !rules.contains("lanewright -"), "{rules}");
             assert!(rules.contains("mcp__lanewright"), "{rules}");
         }
+    }
+
+    #[test]
+    fn codex_rules_allow_what_the_texts_name() {
+        let rules = codex_rules();
+        for name in ["execute-phase", "execute-lane", "approve", "resume", "status"] {
+            assert!(rules.contains(&format!("\"{name}\"")), "{rules}");
+        }
+        assert!(rules.ends_with("], decision = \"allow\")\n"), "{rules}");
     }
 
     #[test]
@@ -108,7 +144,8 @@ mod tests {
         for ((_, text), (_, source)) in gemini().iter().zip([PHASE, LANE]) {
             let table: toml::Table = toml::from_str(text).unwrap();
             let prompt = table["prompt"].as_str().unwrap();
-            assert_eq!(prompt.replace("{{args}}", "$ARGUMENTS"), parts(source).1.trim_start_matches('\n'));
+            let prompt = prompt.replace("{{args}}", "$ARGUMENTS").replace(GEMINI_TOOLS, "");
+            assert_eq!(prompt, parts(source).1.trim_start_matches('\n'));
             assert_eq!(table["description"].as_str(), Some(parts(source).0));
         }
     }

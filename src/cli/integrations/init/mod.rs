@@ -82,6 +82,9 @@ fn changes(context: &Context, root: &Path, arguments: &Init, programs: &[Program
             for (name, text) in (program.commands)() {
                 all.push(Change::of(root, name, |old| command(old, text, arguments.force))?);
             }
+            if let Some((name, text)) = program.rules {
+                all.push(Change::of(root, name, |old| Ok(old.map_or_else(text, str::to_owned)))?);
+            }
         }
         let entries = [program.hooks.filter(|_| usual || *hooks), Some(program.server).filter(|_| usual || *mcp)];
         for (name, entry) in entries.into_iter().flatten() {

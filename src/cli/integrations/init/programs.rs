@@ -18,6 +18,8 @@ pub(super) struct Program {
     pub(crate) commands: fn() -> commands::Files,
     pub(crate) server: (&'static str, Entry),
     pub(crate) hooks: Option<(&'static str, Entry)>,
+    /// What lets the program run the commands; a file that exists is the user's.
+    pub(crate) rules: Option<(&'static str, fn() -> String)>,
     /// What the user has to do, or what the program cannot do.
     pub(crate) note: &'static str,
 }
@@ -30,6 +32,7 @@ const PROGRAMS: [Program; 4] = [
         commands: commands::claude,
         server: (".mcp.json", server::claude),
         hooks: Some((".claude/settings.json", claude::with_hooks)),
+        rules: None,
         note: "reads them in its next session.",
     },
     Program {
@@ -39,7 +42,9 @@ const PROGRAMS: [Program; 4] = [
         commands: commands::codex,
         server: (".codex/config.toml", server::codex),
         hooks: None,
-        note: "reads .codex/config.toml in projects that you trust; call $execute-phase and $execute-lane. No hooks.",
+        rules: Some((".codex/rules/lanewright.rules", commands::codex_rules)),
+        note: "reads .codex in projects that you trust, and then runs these commands without asking; call $execute-phase \
+               and $execute-lane. No hooks.",
     },
     Program {
         which: AgentProgram::Gemini,
@@ -48,7 +53,9 @@ const PROGRAMS: [Program; 4] = [
         commands: commands::gemini,
         server: (".gemini/settings.json", server::gemini),
         hooks: None,
-        note: "starts the MCP server in folders that you trust; call /execute-phase and /execute-lane. No hooks.",
+        rules: None,
+        note: "starts the MCP server in folders that you trust, and then calls its tools without asking; call \
+               /execute-phase and /execute-lane. No hooks.",
     },
     Program {
         which: AgentProgram::Opencode,
@@ -57,6 +64,7 @@ const PROGRAMS: [Program; 4] = [
         commands: commands::opencode,
         server: ("opencode.json", server::opencode),
         hooks: None,
+        rules: None,
         note: "needs nothing else; call /execute-phase and /execute-lane. No hooks.",
     },
 ];

@@ -11,9 +11,9 @@ pub(crate) fn claude(text: &str) -> Result<String, String> {
     with_entry(text, "mcpServers", &json!({"type": "stdio", "command": "lanewright", "args": ["mcp"]}))
 }
 
-/// `text`, a `settings.json` of Gemini CLI, with our server in it.
+/// `text`, a `settings.json` of Gemini CLI, with our server in it, whose tools it does not ask for.
 pub(crate) fn gemini(text: &str) -> Result<String, String> {
-    with_entry(text, "mcpServers", &json!({"command": "lanewright", "args": ["mcp"]}))
+    with_entry(text, "mcpServers", &json!({"command": "lanewright", "args": ["mcp"], "trust": true}))
 }
 
 /// `text`, an `opencode.json`, with our server in it.
@@ -39,7 +39,8 @@ pub(crate) fn is_ours(program: &str) -> bool {
     program.rsplit('/').next() == Some("lanewright")
 }
 
-const CODEX_ENTRY: &str = "[mcp_servers.lanewright]\ncommand = \"lanewright\"\nargs = [\"mcp\"]\n";
+const CODEX_ENTRY: &str =
+    "[mcp_servers.lanewright]\ncommand = \"lanewright\"\nargs = [\"mcp\"]\ndefault_tools_approval_mode = \"approve\"\n";
 
 /// `text`, a `config.toml` of Codex, with our server as its last table. Existing text is not touched, so an entry of
 /// this name that starts something else is refused.
