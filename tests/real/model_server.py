@@ -23,9 +23,9 @@ its base URL, such as http://127.0.0.1:PORT/write/v1:
     ask       answers with a question
     decline   says that it will not do it
     empty     answers with an empty text
-    caller    for Claude Code: runs a phase as the slash command `/execute-phase` says, and answers what it waits for as
-              `checkpoints.json` says; every command is read from the prompt or from the result of a tool
-              (a command that is refused ends the turn, and is the last line of the answer)
+    mcp       as `caller`, with the tools of `lanewright mcp` instead of commands
+    caller    runs a phase as the command `execute-phase` of `lanewright init` says, and answers what it waits for; every
+              command is read from the prompt or from the result of a tool (where none can be, the last result is the answer)
 
 Which file is written stands in the prompt, on a line `LANE FILE: path`; each such path counts as a lane. If the prompt
 is that of a review, the model runs the command that shows the changes instead, with the program's shell, and approves
@@ -43,8 +43,6 @@ import uuid
 
 LANE_FILE = re.compile(r"LANE FILE: ([\w./$-]+)")
 REVIEW = re.compile(r"git diff --stat (\w{40} \w{40})")
-# What the hook answers to words of approval.
-APPROVE = re.compile(r"waits for an answer to its \w+: (lanewright approve .*--resume)$", re.MULTILINE)
 DONE = "The file is written."
 # What is said in scenarios in which no tool is used.
 SPOKEN = {
@@ -172,103 +170,123 @@ def new_id(prefix):
     return f"{prefix}_{uuid.uuid4().hex[:24]}"
 
 
-CHECKPOINTS = ".claude/ai-dev-kit/run-logs/checkpoints.json"
-
-
 class Caller:
-    """What the session of a user does next after `/execute-phase DOC` or `/execute-phase DOC --resume WORDS`, given its
+    """What the session of a user does next after `/execute-phase DOC`, `… DOC --resume WORDS` or `… DOC --resume`, given its
     turns so far.
 
-    Nothing is remembered between requests, and no command is known beforehand: those that start the phase are in the
-    prompt, the one that approves is what the hook added to the prompt with the user's words. A lane that waits is shown,
-    and the turn ends: only the user answers.
+    Nothing is remembered between requests, and no command is known beforehand: those that start the phase and the one
+    that answers are in the prompt, and what waits is in the output of `lanewright`. A lane that waits is shown, and the
+    turn ends: only the user answers.
     """
 
-    def __init__(self, messages):
+    ARGUMENTS = re.compile(
+        r"^(?:\$execute-phase|.*Arguments:) (?!what the user wrote)(\S+)(?: (--resume)(?: (.+))?)?$", re.MULTILINE)
+    START = re.compile(r"`(lanewright (?:plan check|execute-phase) DOC[^`\n]*)`")
+    TO_APPROVE = re.compile(r"`(lanewright approve RUN LANE --gate GATE[^`\n]*)`")
+    WAITING = re.compile(r"lanewright approve (?!RUN)(\S+) (\S+) --gate (\S+)")
+    # What the hook of Claude Code adds to words of approval.
+    HOOK = re.compile(r"waits for an answer to its \w+: (lanewright approve .*--resume)$", re.MULTILINE)
+    RUN = re.compile(r"\brun (\S+) (?:of |works in )", re.IGNORECASE)
+
+    def __init__(self, api, request):
+        # Texts, and calls as `(TOOL, ARGUMENTS, RESULT)`.
+        turns = list(api.turns(request))
         # Of a session that is continued only the last prompt counts, and what came after it.
-        prompts = [at for at, turn in enumerate(messages) if "Arguments: " in "\n".join(texts(turn["content"]))]
-        messages = messages[prompts[-1]:] if prompts else messages
-        blocks = [block for turn in messages if isinstance(turn["content"], list) for block in turn["content"]]
-        # What hooks add has the role `system`.
-        self.prompt = "\n".join(texts([turn for turn in messages if turn["role"] != "assistant"]))
-        self.results = {block["tool_use_id"]: block for block in blocks if block["type"] == "tool_result"}
-        self.calls = [block for block in blocks if block["type"] == "tool_use"]
+        prompts = [at for at, turn in enumerate(turns) if isinstance(turn, str) and self.ARGUMENTS.search(turn)]
+        turns = turns[prompts[-1]:] if prompts else []
+        self.api = api
+        self.prompt = "\n".join(turn for turn in turns if isinstance(turn, str))
+        self.calls = [turn for turn in turns if not isinstance(turn, str)]
 
     def next(self):
-        """A block of the answer."""
-        last = self.calls[-1] if self.calls else None
-        if last and self.results.get(last["id"], {}).get("is_error"):
-            # A line of its own, for the user to type.
-            return self.say(f"{self.result(last)}: I was refused\n{last['input'].get('command', last['name'])}")
-        if last and last["input"].get("run_in_background"):
-            task = re.search(r"with ID: (\w+)", self.result(last))
-            if task is None:
-                return self.say(f"I stop, because nothing runs in the background: {self.result(last)}")
-            return self.use("TaskOutput", {"task_id": task[1], "block": True, "timeout": 600000})
+        """What to say, or the next call as `(TOOL, ARGUMENTS)`."""
+        if self.calls and (call := self.api.awaited(*self.calls[-1])):
+            return call
         for command, background in self.to_start():
-            if command not in self.ran():
-                return self.run(command, background)
-        if last is None:
-            return self.say("I stop, because I was given no command for the answer.")
-        if last["input"].get("command", "").startswith("lanewright diff "):
-            return self.say(f"{self.result(last)}\nThis waits for your answer.")
-        return self.act() if last["name"] == "Read" else self.use("Read", {"file_path": CHECKPOINTS})
+            if self.result_of(command) is None:
+                return self.api.shell(command, background)
+            if "plan check" in command and ": valid" not in self.result_of(command):
+                return self.last_result()
+        shown = "\n".join(result for *_, result in self.calls)
+        run = self.RUN.findall(shown) or [run for run, *_ in self.WAITING.findall(shown)]
+        if not run:
+            return self.last_result()
+        watch = f"lanewright status {run[-1]} --watch"
+        if self.result_of(watch) is None:
+            return self.api.shell(watch, False)
+        if not (approval := self.WAITING.search(self.result_of(watch))):
+            return self.last_result()
+        diff = "lanewright diff {} {}".format(*approval.groups())
+        if (changes := self.result_of(diff)) is None:
+            return self.api.shell(diff, False)
+        return f"{changes}\nThis waits for your answer."
 
     def to_start(self):
-        """The commands of the template, as `(COMMAND, IN THE BACKGROUND)`, or the one that gives the user's answer."""
-        arguments = re.findall(r"Arguments: (.+)", self.prompt)
-        document, *flags = arguments[0].split() if arguments else ["DOC"]
-        if "--resume" in flags:
-            yield from [(command, True) for command in re.findall(APPROVE, self.prompt)[-1:]]
-            return
-        for command in re.findall(r"`(lanewright (?:plan check|execute-phase) DOC[^`\n]*)`", self.prompt)[:2]:
-            given = " ".join([*map(shlex.quote, flags), ""])
-            yield command.replace("DOC", shlex.quote(document)).replace("FLAGS ", given), "execute-phase" in command
+        """The commands that start the phase, resume it, or give the user's answer, as `(COMMAND, IN THE BACKGROUND)`."""
+        document, resumes, words = self.ARGUMENTS.findall(self.prompt)[-1]
+        if words and (answers := self.HOOK.findall(self.prompt)):
+            yield answers[-1], True
+        elif words:
+            yield "lanewright status", False
+            if waiting := self.WAITING.search(self.result_of("lanewright status") or ""):
+                answer = self.TO_APPROVE.search(self.prompt)[1]
+                for name, value in zip(["RUN", "LANE", "GATE"], waiting.groups()):
+                    answer = answer.replace(name, value)
+                yield answer, True
+        else:
+            for command in self.START.findall(self.prompt)[:2]:
+                command = command.replace("DOC", shlex.quote(document)).replace("FLAGS", resumes)
+                yield " ".join(command.split()), "execute-phase" in command
 
-    def act(self):
-        """Shows what the records that were just read wait for."""
-        newest = newest_records(self.result(self.calls[-1]))
-        blocked = [record for record in newest.values() if record["status"] == "blocked"]
-        approvals = [line for record in blocked for line in commands_in(record["notes"]) if "approve" in shlex.split(line)]
-        if approvals:
-            words = shlex.split(approvals[0])
-            run, lane = words[words.index("approve") + 1:][:2]
-            return self.run(shlex.join(["lanewright", "diff", run, lane]), False)
-        if newest and all(record["status"] == "complete" for record in newest.values()):
-            return self.say("The phase is complete.")
-        return self.say("I stop, because the records name nothing that I can run.")
+    def result_of(self, command):
+        named = [command, f"{command} --detach"]
+        results = [result for _, given, result in self.calls if given.get("command", given.get("cmd")) in named]
+        return results[-1] if results else None
 
-    def ran(self):
-        return [call["input"]["command"] for call in self.calls if call["name"] == "Bash"]
-
-    def result(self, call):
-        content = self.results.get(call["id"], {}).get("content", "")
-        return content if isinstance(content, str) else "\n".join(block.get("text", "") for block in content)
-
-    def run(self, command, background):
-        return self.use("Bash", {"command": command, "description": "Runs Lanewright", "run_in_background": background})
-
-    @staticmethod
-    def use(name, given):
-        return {"type": "tool_use", "id": new_id("toolu"), "name": name, "input": given}
-
-    @staticmethod
-    def say(text):
-        return {"type": "text", "text": text}
+    def last_result(self):
+        return self.calls[-1][-1] if self.calls else "I was given no command."
 
 
-def newest_records(shown):
-    """The latest record of each lane in the output of the tool `Read`, which numbers the lines."""
-    array = re.search(r"^\[$.*?^\]$", re.sub(r"^ *\d+[\t→]", "", shown, flags=re.MULTILINE), re.MULTILINE | re.DOTALL)
-    newest = {}
-    for record in sorted(json.loads(array[0]) if array else [], key=lambda record: record["timestamp"]):
-        newest[record["lane"]] = record
-    return newest
+class ToolCaller(Caller):
+    """The same by the tools of the MCP server."""
+
+    def next(self):
+        document, resumes, words = self.ARGUMENTS.findall(self.prompt)[-1]
+        if not self.calls:
+            return self.api.tool(*(("RunStatus", {}) if resumes else ("ExecutePhase", {"plan": document})))
+        name, given, _ = self.calls[-1]
+        answer = self.answer()
+        if "diff" in answer:
+            return f"{answer['diff']['patch']}\nThis waits for your answer."
+        if not answer.get("run_id"):
+            return self.last_result()
+        run = answer["run_id"]
+        if not name.endswith("RunStatus") or answer["held"]:
+            return self.api.tool("RunStatus", {"taskId": run, "wait": 50})
+        waiting = [lane for lane in answer["lanes"] if "approval" in (lane["waiting_for"] or {})]
+        if not given and waiting and words:
+            return self.api.tool("Approve", {"taskId": f"{run}/{waiting[0]['lane']}", "gate": waiting[0]["waiting_for"]["approval"]})
+        if not given and resumes:
+            return self.api.tool("ResumeTask", {"taskId": run})
+        if waiting:
+            return self.api.tool("ReadDiff", {"taskId": f"{run}/{waiting[0]['lane']}"})
+        return self.last_result()
+
+    def answer(self):
+        """The object in the last result, among what the program adds to it."""
+        found = re.search(r"\{.*", self.last_result(), re.DOTALL)
+        try:
+            return json.JSONDecoder().raw_decode(found[0])[0] if found else {}
+        except ValueError:
+            return {}
 
 
-def commands_in(notes):
-    """The commands in the notes of a record."""
-    return [line.strip() for line in re.findall(r"\blanewright [^|]+", notes)]
+CALLERS = {"caller": Caller, "mcp": ToolCaller}
+
+
+def joined(content):
+    """The text of a result, which is a string or a list of blocks."""
+    return content if isinstance(content, str) else "\n".join(block.get("text", "") for block in content or [])
 
 
 class Anthropic:
@@ -281,17 +299,44 @@ class Anthropic:
         kind, message = REFUSAL_TEXTS[status]
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": new_id("req")}
 
-    @staticmethod
-    def block(request, scenario):
+    @classmethod
+    def block(cls, request, scenario):
         tools = [entry.get("name") for entry in request.get("tools", [])]
-        if scenario == "caller" and "Bash" in tools:
-            return Caller(request["messages"]).next()
+        if scenario in CALLERS and "Bash" in tools:
+            said = CALLERS[scenario](cls, request).next()
+            if isinstance(said, str):
+                return {"type": "text", "text": said}
+            return {"type": "tool_use", "id": new_id("toolu"), "name": said[0], "input": said[1]}
         path, fails = wanted_in(scenario, request["messages"], lambda turn: '"tool_result"' in json.dumps(turn))
         if path and tools:
             own = {"name": "Write", "input": {"file_path": path, "content": content_of(path)}}
             shell = {"name": "Bash", "input": {"command": script_for(path, request, fails), "description": "Writes the file"}}
             return {"type": "tool_use", "id": new_id("toolu"), **(shell if uses_shell(scenario, request, fails) else own)}
         return {"type": "text", "text": said_in(scenario)}
+
+    @staticmethod
+    def turns(request):
+        blocks = [(turn["role"], block) for turn in request["messages"] for block in
+                  ([{"type": "text", "text": turn["content"]}] if isinstance(turn["content"], str) else turn["content"])]
+        results = {block["tool_use_id"]: block.get("content") for _, block in blocks if block["type"] == "tool_result"}
+        for role, block in blocks:
+            if block["type"] == "tool_use":
+                yield block["name"], block["input"], joined(results.get(block["id"]))
+            elif block["type"] == "text" and role != "assistant":
+                yield block["text"]
+
+    @staticmethod
+    def tool(name, given):
+        return f"mcp__lanewright__{name}", given
+
+    @staticmethod
+    def shell(command, background):
+        return "Bash", {"command": command, "description": "Runs Lanewright", "run_in_background": background, "timeout": 600000}
+
+    @staticmethod
+    def awaited(_name, given, result):
+        task = re.search(r"with ID: (\w+)", result) if given.get("run_in_background") else None
+        return ("TaskOutput", {"task_id": task[1], "block": True, "timeout": 600000}) if task else None
 
     @classmethod
     def answer(cls, request, scenario, _streams):
@@ -338,24 +383,52 @@ class Responses:
         kind, message = REFUSAL_TEXTS[status]
         return {"error": {"type": kind, "code": kind, "message": message, "param": None}}
 
-    @staticmethod
-    def item(request, scenario):
+    @classmethod
+    def item(cls, request, scenario):
         tools = [entry.get("name") for entry in request.get("tools", [])]
         turns = request["input"] if isinstance(request["input"], list) else [request["input"]]
         path, fails = wanted_in(scenario, turns, lambda turn: str(turn.get("type", "")).endswith("call_output"))
         name = tool(tools, ["exec_command", "shell_command", "shell"])
+        said = said_in(scenario)
         if path and name:
             script = script_for(path, request, fails)
-            arguments = {
+            said = name, {
                 "exec_command": {"cmd": script},
                 "shell_command": {"command": script},
                 "shell": {"command": ["bash", "-c", script]},
             }[name]
+        elif scenario in CALLERS:
+            said = CALLERS[scenario](cls, request).next()
+        if not isinstance(said, str):
+            space, _, name = said[0].rpartition("/")
             return {"type": "function_call", "id": new_id("fc"), "call_id": new_id("call"), "name": name,
-                    "arguments": json.dumps(arguments), "status": "completed"}
-        text = {"type": "output_text", "text": said_in(scenario), "annotations": []}
+                    **({"namespace": space} if space else {}), "arguments": json.dumps(said[1]), "status": "completed"}
+        text = {"type": "output_text", "text": said, "annotations": []}
         return {"type": "message", "id": new_id("msg"), "role": "assistant", "status": "completed",
                 "content": [text]}
+
+    @staticmethod
+    def turns(request):
+        results = {item["call_id"]: item["output"] for item in request["input"] if item["type"] == "function_call_output"}
+        for item in request["input"]:
+            if item["type"] == "function_call":
+                yield item["name"], json.loads(item["arguments"]), joined(results.get(item["call_id"]))
+            elif item["type"] == "message" and item["role"] != "assistant":
+                yield joined(item["content"])
+
+    @staticmethod
+    def tool(name, given):
+        return f"mcp__lanewright/{name}", given
+
+    @staticmethod
+    def shell(command, background):
+        """What has not ended after this time runs in the background."""
+        return "exec_command", {"cmd": command, "yield_time_ms": 250 if background else 30000}
+
+    @staticmethod
+    def awaited(_name, _given, result):
+        session = re.search(r"session ID (\d+)", result)
+        return ("write_stdin", {"session_id": int(session[1]), "yield_time_ms": 60000}) if session else None
 
     @classmethod
     def answer(cls, request, scenario, _streams):
@@ -390,8 +463,8 @@ class Gemini:
         names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED"}
         return {"error": {"code": status, "message": REFUSAL_TEXTS[status][1], "status": names[status]}}
 
-    @staticmethod
-    def part(request, scenario):
+    @classmethod
+    def part(cls, request, scenario):
         declared = [entry for group in request.get("tools", []) for entry in group.get("functionDeclarations", [])]
         turns = request["contents"]
         path, fails = wanted_in(scenario, turns, lambda turn: any("functionResponse" in part for part in turn.get("parts", [])))
@@ -399,9 +472,27 @@ class Gemini:
             own = {"name": "write_file", "args": {"file_path": path, "content": content_of(path)}}
             shell = {"name": "run_shell_command", "args": {"command": script_for(path, request, fails)}}
             return {"functionCall": shell if uses_shell(scenario, request, fails) else own}
+        if scenario in CALLERS and declared:
+            said = CALLERS[scenario](cls, request).next()
+            return {"text": said} if isinstance(said, str) else {"functionCall": {"name": said[0], "args": said[1]}}
         if "complexity_score" in json.dumps(request):
             return {"text": json.dumps({"complexity_reasoning": "One small file.", "complexity_score": 10})}
         return {"text": said_in(scenario)}
+
+    @staticmethod
+    def turns(request):
+        parts = [(turn["role"], part) for turn in request["contents"] for part in turn["parts"]]
+        for at, (role, part) in enumerate(parts):
+            if call := part.get("functionCall"):
+                # A session that is continued has each result twice.
+                results = [part["functionResponse"]["response"] for _, part in parts[at:] if "functionResponse" in part]
+                yield call["name"], call["args"], "\n".join(texts(results[0])) if results else ""
+            elif "text" in part and role == "user":
+                yield part["text"]
+
+    @staticmethod
+    def tool(name, given):
+        return f"mcp_lanewright_{name}", given
 
     @classmethod
     def answer(cls, request, scenario, streams):
@@ -421,8 +512,8 @@ class Chat:
     path = re.compile(r"/chat/completions$")
     error = Responses.error
 
-    @staticmethod
-    def message(request, scenario):
+    @classmethod
+    def message(cls, request, scenario):
         tools = [entry["function"]["name"] for entry in request.get("tools") or []]
         path, fails = wanted_in(scenario, request["messages"], lambda turn: turn["role"] == "tool")
         if path and tools:
@@ -431,10 +522,40 @@ class Chat:
             call = {"index": 0, "id": new_id("call"), "type": "function"}
             call["function"] = shell if uses_shell(scenario, request, fails) else own
             return {"role": "assistant", "content": None, "tool_calls": [call]}
+        if scenario in CALLERS and tools:
+            said = CALLERS[scenario](cls, request).next()
+            if isinstance(said, str):
+                return {"role": "assistant", "content": said}
+            function = {"name": said[0], "arguments": json.dumps(said[1])}
+            return {"role": "assistant", "content": None, "tool_calls": [
+                {"index": 0, "id": new_id("call"), "type": "function", "function": function}]}
         if path and not tools and "SEARCH/REPLACE" in json.dumps(request["messages"]):
             block = f"{path}\n```\n<<<<<<< SEARCH\n=======\n{content_of(path)}>>>>>>> REPLACE\n```\n"
             return {"role": "assistant", "content": block}
         return {"role": "assistant", "content": said_in(scenario)}
+
+    @staticmethod
+    def turns(request):
+        results = {turn["tool_call_id"]: turn["content"] for turn in request["messages"] if turn["role"] == "tool"}
+        for turn in request["messages"]:
+            for call in turn.get("tool_calls") or []:
+                function = call["function"]
+                yield function["name"], json.loads(function["arguments"]), joined(results.get(call["id"]))
+            if turn["role"] == "user":
+                yield joined(turn["content"])
+
+    @staticmethod
+    def tool(name, given):
+        return f"lanewright_{name}", given
+
+    @staticmethod
+    def shell(command, background):
+        """There is no background."""
+        return "bash", {"command": f"{command} --detach" if background else command, "description": "Runs Lanewright", "timeout": 600000}
+
+    @staticmethod
+    def awaited(*_):
+        return None
 
     @classmethod
     def answer(cls, request, scenario, _streams):
