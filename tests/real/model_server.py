@@ -19,6 +19,7 @@ its base URL, such as http://127.0.0.1:PORT/write/v1:
     stays     answers every request with 429
     insist    as `write`, and asks for the same file a second time, whatever came of the first
     failing   runs a command that ends with 3, and goes on as `write`
+    walls     commits and then writes into the home directory with the program's shell, and goes on as `write`
     idle      says that it is done, and has written nothing
     ask       answers with a question
     decline   says that it will not do it
@@ -117,16 +118,23 @@ def awaited_file(turns, is_result):
     return wanted, results
 
 
+# What the shell runs first, and fails.
+FAILING = {
+    "failing": "echo no tests found && exit 3",
+    # Gemini CLI hides the user's settings from git.
+    "walls": "git -c user.name=Agent -c user.email=agent@example.org commit --quiet --allow-empty --message 'From inside' && "
+             'cp README.md "$HOME/outside"',
+}
 # The calls of scenarios that make more than one.
-CALLS = {"insist": 2, "failing": 2}
+CALLS = {"insist": 2, **dict.fromkeys(FAILING, 2)}
 
 
 def wanted_in(scenario, turns, is_result):
-    """The file to be written now, if any, and whether a command that fails comes first."""
+    """The file to be written now, if any, and the command that fails, if it comes first."""
     path, results = awaited_file(turns, is_result)
     if scenario in SPOKEN or results >= CALLS.get(scenario, 1):
-        return None, False
-    return path, scenario == "failing" and results == 0
+        return None, None
+    return path, FAILING.get(scenario) if results == 0 else None
 
 
 def said_in(scenario):
@@ -153,13 +161,13 @@ def verdict_script(request):
 
 
 def uses_shell(scenario, request, fails):
-    return fails or scenario == "shell" or verdict_script(request) is not None
+    return fails is not None or scenario == "shell" or verdict_script(request) is not None
 
 
 def script_for(path, request, fails):
     """A shell line without substitutions of commands, which Gemini CLI refuses."""
     if fails:
-        return "echo no tests found && exit 3"
+        return fails
     if verdict := verdict_script(request):
         return verdict
     directory = path.rpartition("/")[0] or "."
