@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::plans::SPARE;
 use lanewright_model::event::{Event, Idle, LaneStage, MadeWith, Record, Worktree};
-use lanewright_model::{CommandLine, CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel};
+use lanewright_model::{
+    CommandLine, CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel, Transcript,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
@@ -96,6 +98,8 @@ pub enum Bug {
     ProbesTogether,
     /// A runner whose service is out is not paused.
     PauseForgotten,
+    /// A limit is not seen that an attempt reports which passes.
+    LimitForgotten,
     /// An agent keeps its own runner although that is paused for long.
     FallbackForgotten,
     /// Another runner takes the place of one that is not paused.
@@ -154,6 +158,7 @@ impl Bug {
         Self::SleepCounts,
         Self::ProbesTogether,
         Self::PauseForgotten,
+        Self::LimitForgotten,
         Self::FallbackForgotten,
         Self::FallbackTooEarly,
         Self::AnsweredTwice,
@@ -265,6 +270,10 @@ pub fn record_as_applied(record: Record, bug: Option<Bug>) -> Record {
         }
         (Event::JobExited { job, exit, report, reading, .. }, Some(Bug::CostForgotten)) => {
             Event::JobExited { job, exit, report, reading, transcript: None }
+        }
+        (Event::JobExited { job, exit, report, reading, transcript }, Some(Bug::LimitForgotten)) => {
+            let transcript = transcript.map(|it| Box::new(Transcript { limited_until: None, ..*it }));
+            Event::JobExited { job, exit, report, reading, transcript }
         }
         (Event::MergeStaged { lane, onto, commit, .. }, Some(Bug::MergeUntested)) => {
             Event::MergeStaged { lane, onto, commit, moved: false }

@@ -184,6 +184,13 @@ impl Script {
         [None, Some(-50), Some(70), Some(400)][self.of(&format!("{key} end")) as usize % 4]
     }
 
+    /// In how many milliseconds the limit ends that attempts of that kind report as used up: of few kinds, and in most a time
+    /// that is over.
+    pub fn limit_end(&self, key: &str) -> Option<i64> {
+        let end = [-50, 70, 400][self.of(&format!("{key} limit end")) as usize % 3];
+        self.of(&format!("{key} limit")).is_multiple_of(12).then_some(end)
+    }
+
     /// How often gates of that kind lose their supervisor before they pass or fail: less often than ends them, or always.
     pub fn lost_supervisors(&self, key: &str, job: &JobId) -> u32 {
         let lane = job.lane.as_ref().map(ToString::to_string).unwrap_or_default();

@@ -244,7 +244,9 @@ impl Simulation {
                         if !(resumed && self.world.bug == Some(Bug::TakeOverForgotten)) {
                             self.world.take_over(&job);
                         }
-                        let transcript = job.is_attempt().then(|| Box::new(transcript()));
+                        let limited_until = self.world.limited_until(&job);
+                        let transcript =
+                            job.is_attempt().then(|| Box::new(Transcript { limited_until, ..transcript() }));
                         way.answer = Some(vec![Event::JobExited { job, exit, report, reading, transcript }]);
                     }
                 }

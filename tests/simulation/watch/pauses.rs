@@ -1,15 +1,18 @@
 //! Attempts of a paused runner: none begins before the pause ends, and then one. Another runner takes its place only while it
 //! is paused for long.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use lanewright_model::event::{Event, Record};
+use lanewright_model::event::{Event, Reading, Record};
 use lanewright_model::{JobId, JobRole, Plan, Timestamp};
 
 #[derive(Default)]
 pub struct Pauses {
     paused: BTreeMap<String, Pause>,
+    /// The account of each attempt, and those whose limit one reported that no pause tells of yet.
+    accounts: BTreeMap<JobId, String>,
+    limited: BTreeSet<String>,
     fallback_after: Duration,
     /// The run has ended since it was last resumed.
     has_ended: bool,
@@ -27,6 +30,7 @@ impl Pauses {
             Event::RunStarted(started) => self.fallback_after = started.options.fallback_after,
             Event::RunnerPaused { account, since, until, .. } => {
                 let probe = self.paused.remove(shared(account)).and_then(|known| known.probe);
+                self.limited.remove(shared(account));
                 self.paused.insert(shared(account).to_owned(), Pause { since: *since, until: *until, probe });
             }
             Event::RunnerContinued { account } => drop(self.paused.remove(shared(account))),
@@ -37,7 +41,13 @@ impl Pauses {
                 }
                 self.has_ended = false;
             }
-            Event::JobExited { job, .. } => {
+            Event::JobExited { job, reading, transcript, .. } => {
+                let account = self.accounts.remove(job);
+                let is_out = matches!(reading.as_deref(), Some(Reading::Outage(_)));
+                let is_limited = transcript.as_ref().and_then(|it| it.limited_until).is_some_and(|it| it > record.at);
+                // A pause becomes longer only by more than a minute.
+                let limited = account.filter(|it| is_limited && !is_out && !self.paused.contains_key(it));
+                self.limited.extend(limited);
                 for pause in self.paused.values_mut() {
                     pause.probe.take_if(|probe| probe == job);
                 }
@@ -53,7 +63,12 @@ impl Pauses {
                         return Some(format!("{job} was planned with {runner} while its own runner can work soon"));
                     }
                 }
-                let pause = self.paused.get_mut(runner.unwrap_or(&own))?;
+                let account = runner.cloned().unwrap_or(own);
+                if self.limited.contains(&account) {
+                    return Some(format!("{job} was planned although the limit of its account is used up"));
+                }
+                self.accounts.insert(job.clone(), account.clone());
+                let pause = self.paused.get_mut(&account)?;
                 if pause.until.is_none_or(|until| record.at < until) {
                     return Some(format!("{job} was planned while its runner is paused"));
                 }

@@ -180,6 +180,12 @@ impl World {
         }
     }
 
+    /// Until when the limit of its account is used up, as an attempt of this kind reports it.
+    pub fn limited_until(&self, job: &JobId) -> Option<Timestamp> {
+        let wait = self.script.limit_end(&self.key_of(job))?;
+        Some(Timestamp::from_unix_millis(self.jobs[job].ends_at + wait))
+    }
+
     /// Starts a job unless it was started before; the supervisor's promise.
     pub fn start(&mut self, job: &JobId, state: &RunState) {
         if !self.planned.contains(job) {
