@@ -32,6 +32,21 @@ fn settings_and_include_file_fill_worktrees() {
 }
 
 #[test]
+fn a_build_that_was_copied_is_not_newer_than_the_agents_source() {
+    let env = environment("copy = [\"built.log\"]\n");
+    env.write("repo/source", "echo good\n");
+    env.commit("source");
+    env.write("repo/built.log", "good\n");
+    // As make and cargo do.
+    let build = "test built.log -nt source || sh source > built.log; grep good built.log";
+    env.plan(&format!(
+        "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo echo bad > source'\ntests = [\"{build}\"]\n"
+    ));
+    env.execute(&[]).exits(1);
+    assert_eq!(env.file_at("main", "source"), "echo good");
+}
+
+#[test]
 fn include_file_that_leads_out_names_its_line() {
     for (line, reason) in [("../secrets", "leads out"), ("/etc/passwd", "absolute path"), ("~/.ssh", "absolute path")] {
         let env = environment("");

@@ -133,12 +133,15 @@ pub fn read_left(path: &Path) -> Option<String> {
     read_foreign(path).ok().flatten()
 }
 
-/// Copies a regular file, which is not a link, to another place, with its permissions; as a clone where the file system can.
+/// Copies a regular file, which is not a link, to another place, with its permissions and the time of its last change; as a
+/// clone where the file system can.
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = open_with(from, Links::Refuse)?;
     let mut target = overwrite(to, Links::Refuse)?;
     change(to, || io::copy(&mut source, &mut target))?;
-    target.set_permissions(source.metadata()?.permissions())
+    let facts = source.metadata()?;
+    target.set_modified(facts.modified()?)?;
+    target.set_permissions(facts.permissions())
 }
 
 /// Opens a directory, to sync it or to open what is in it.
