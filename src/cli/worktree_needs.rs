@@ -1,9 +1,9 @@
 //! What a new worktree lacks that the user's checkout has: dependencies, and files that are not in git.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::directory;
 use lanewright_files::regular_file::{self, Links};
 use lanewright_git::{self as git, Repository};
 use lanewright_model::dependencies::{DEPENDENCIES, LOCAL_FILES, LOCK_FILES};
@@ -36,8 +36,8 @@ pub(crate) fn needs(repository: &Repository, base: &CommitId) -> Result<Vec<Need
     let main = repository.main_worktree();
     let mut found = Vec::<Need>::new();
     let directories = directories(main);
-    for Directory { path: directory, names } in &directories {
-        for known in DEPENDENCIES.iter().filter(|known| names.contains(known.lock_file)) {
+    for directory in &directories {
+        for known in DEPENDENCIES.iter().filter(|known| main.join(directory).join(known.lock_file).is_file()) {
             let place = known.places.iter().find(|place| main.join(directory).join(place).is_dir());
             let Some(place) = place else { continue };
             let below = |name: &str| directory.join(name).to_string_lossy().into_owned();
@@ -52,8 +52,8 @@ pub(crate) fn needs(repository: &Repository, base: &CommitId) -> Result<Vec<Need
                 root if root.is_empty() => known.install.to_owned(),
                 directory => format!("cd '{directory}' && {}", known.install),
             };
-            // A virtual environment names its own place everywhere.
-            let is_movable = !main.join(&path).join("pyvenv.cfg").exists();
+            // Virtual environments and the programs of pnpm name their own place.
+            let is_movable = !main.join(&path).join("pyvenv.cfg").exists() && known.lock_file != "pnpm-lock.yaml";
             let is_ignored = is_movable && git::is_ignored(main, &format!("{path}/"))?;
             let glob = path.clone();
             found.push(Need { path, lock_file: Some(below(known.lock_file)), setup: Some(setup), is_ignored, glob });
@@ -74,16 +74,14 @@ pub(crate) fn needs(repository: &Repository, base: &CommitId) -> Result<Vec<Need
 
 /// The first package of each directory of packages whose own dependencies are installed by the lock file of its workspace:
 /// `packages/a/node_modules`.
-fn packages_of_workspaces(main: &Path, directories: &[Directory], found: &[Need]) -> Vec<Need> {
+fn packages_of_workspaces(main: &Path, directories: &[PathBuf], found: &[Need]) -> Vec<Need> {
     let mut nested = Vec::<Need>::new();
     for workspace in found {
         let Some((root, name)) = Path::new(&workspace.path).parent().zip(Path::new(&workspace.path).file_name()) else {
             continue;
         };
-        for Directory { path: directory, names } in
-            directories.iter().filter(|it| it.path != root && it.path.starts_with(root))
-        {
-            let has_lock_file = DEPENDENCIES.iter().any(|known| names.contains(known.lock_file));
+        for directory in directories.iter().filter(|it| it.as_path() != root && it.starts_with(root)) {
+            let has_lock_file = DEPENDENCIES.iter().any(|known| main.join(directory).join(known.lock_file).is_file());
             // A glob with wildcards takes nothing below what it matches.
             let glob = directory.with_file_name("*").join(name).join("**").to_string_lossy().into_owned();
             let is_new = || !nested.iter().any(|known| known.glob == glob);
@@ -105,11 +103,13 @@ const NAMING_LIMIT: u64 = 1 << 20;
 /// The files of the checkout that name it by its absolute path, relative to its root, with the number of the line.
 pub(crate) fn files_naming_checkout(repository: &Repository) -> Vec<(String, usize)> {
     let main = repository.main_worktree();
-    let mut found = Vec::new();
-    for Directory { path: directory, names } in directories(main) {
+    let names = |directory: &Path| {
         let local: &[&str] = if directory.as_os_str().is_empty() { LOCAL_FILES } else { &[] };
-        let there = NAMING_PLACES.iter().chain(local).filter(|name| names.contains(**name));
-        for path in there.map(|name| directory.join(name)) {
+        [NAMING_PLACES, local].concat()
+    };
+    let mut found = Vec::new();
+    for directory in directories(main) {
+        for path in names(&directory).into_iter().map(|name| directory.join(name)) {
             let Ok(text) = regular_file::read_text_with(&main.join(&path), Links::Refuse, NAMING_LIMIT) else {
                 continue;
             };
@@ -131,9 +131,9 @@ fn names_place(line: &str, place: &Path) -> bool {
 
 /// The packages of the checkout at `root`, with their scripts.
 pub(crate) fn package_scripts(root: &Path) -> Vec<Package> {
-    let read = |Directory { path, .. }: &Directory| {
-        let file = root.join(path).join("package.json");
-        Package::read(path.to_str()?, &regular_file::read_text_with(&file, Links::Refuse, NAMING_LIMIT).ok()?)
+    let read = |directory: &PathBuf| {
+        let file = root.join(directory).join("package.json");
+        Package::read(directory.to_str()?, &regular_file::read_text_with(&file, Links::Refuse, NAMING_LIMIT).ok()?)
     };
     directories(root).iter().filter_map(read).collect()
 }
@@ -141,8 +141,8 @@ pub(crate) fn package_scripts(root: &Path) -> Vec<Package> {
 /// The lock files of `base`, each with the command that makes it again.
 pub(crate) fn lock_files(repository: &Repository, base: &CommitId) -> Result<Vec<(&'static str, &'static str)>> {
     let mut found = Vec::new();
-    for Directory { path, .. } in directories(repository.main_worktree()) {
-        let names = repository.names_in(base, &path.to_string_lossy())?;
+    for directory in directories(repository.main_worktree()) {
+        let names = repository.names_in(base, &directory.to_string_lossy())?;
         let is_there = |lock_file: &str| names.iter().any(|known| known.rsplit('/').next() == Some(lock_file));
         found.extend(LOCK_FILES.iter().copied().filter(|(lock_file, _)| is_there(lock_file)));
     }
@@ -151,31 +151,22 @@ pub(crate) fn lock_files(repository: &Repository, base: &CommitId) -> Result<Vec
     Ok(found)
 }
 
-/// A directory of the checkout.
-struct Directory {
-    /// Relative to the root.
-    path: PathBuf,
-    /// What is in it.
-    names: BTreeSet<String>,
-}
-
-/// The root and what is below it, without hidden directories and dependencies.
-fn directories(root: &Path) -> Vec<Directory> {
+/// The root and what is below it, without hidden directories and dependencies, relative to it.
+fn directories(root: &Path) -> Vec<PathBuf> {
     let is_installed = |name: &str| DEPENDENCIES.iter().any(|known| known.places.contains(&name));
-    let mut found = Vec::new();
-    let mut left = VecDeque::from([PathBuf::new()]);
-    while let Some(path) = left.pop_front().filter(|_| found.len() < MOST_DIRECTORIES) {
-        let entries: BTreeMap<String, bool> = directory::entries_with_kinds(&root.join(&path))
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(|(place, kind)| Some((place.file_name()?.to_string_lossy().into_owned(), kind.is_dir())))
-            .collect();
-        if path.iter().count() < DEPTH {
-            let inner =
-                entries.iter().filter(|(name, is_dir)| **is_dir && !name.starts_with('.') && !is_installed(name));
-            left.extend(inner.map(|(name, _)| path.join(name)));
+    let mut found = vec![PathBuf::new()];
+    let mut at = 0;
+    while let Some(directory) = found.get(at).cloned().filter(|_| found.len() < MOST_DIRECTORIES) {
+        at += 1;
+        if directory.iter().count() == DEPTH {
+            continue;
         }
-        found.push(Directory { path, names: entries.into_keys().collect() });
+        let entries = fs::read_dir(root.join(&directory)).into_iter().flatten().flatten();
+        let inner = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let names = inner.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.') && !is_installed(name)).collect();
+        names.sort_unstable();
+        found.extend(names.into_iter().map(|name| directory.join(name)));
     }
     found
 }

@@ -2,18 +2,25 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::regular_file;
+use lanewright_files::{directory, regular_file};
+use lanewright_git::INCLUDE_FILE;
 use lanewright_model::{JobId, JobRole};
 
 use crate::executor::{Executor, ExecutorError, Result};
 
-/// How much of a program is read for the interpreter that it names, in bytes.
-const FIRST_LINES: u64 = 512;
+/// How much of a program is read for the interpreter and the places of packages that it names, in bytes.
+const FIRST_LINES: u64 = 4096;
 
 /// How much of a file that names places of packages is read, in bytes.
 const FILE_LIMIT: u64 = 1 << 20;
+
+/// How deep below the top of a worktree that set-up or copies filled, and in how many directories of one depth, it is
+/// looked at.
+const NESTED: usize = 2;
+const MOST_DIRECTORIES: usize = 500;
 
 impl Executor {
     /// Refuses a job other than set-up, which may repair it, where `worktree` leads into another checkout.
@@ -22,13 +29,25 @@ impl Executor {
         if matches!(job.role, JobRole::Setup { .. }) || job.lane.is_none() && !self.common_setup().is_empty() {
             return Ok(());
         }
-        let Some((place, target)) = Inroads::new(self.surroundings.checkouts(), worktree).find() else { return Ok(()) };
+        let depth = if self.is_filled(job) { NESTED } else { 0 };
+        let inroads = Inroads::new(self.surroundings.checkouts(), worktree);
+        let Some((place, target)) = inroads.find(depth) else { return Ok(()) };
         Err(ExecutorError::Precondition(format!(
             "{} leads to {} in another checkout, whose code would be run and judged; remove it, have `setup` install in the \
              worktree (`npm ci`, `uv sync`), then resume",
             place.display(),
             target.display()
         )))
+    }
+}
+
+impl Executor {
+    /// Whether set-up or copies put something into the worktree of a job that is not in git.
+    fn is_filled(&self, job: &JobId) -> bool {
+        let lane = job.lane.as_ref().and_then(|lane| self.plan.find(lane));
+        let mut lanes = self.plan.lanes.iter().enumerate().filter(|(at, _)| lane.is_none_or(|lane| lane.at() == *at));
+        lanes.any(|(_, lane)| !lane.setup.is_empty() || !lane.copy.is_empty())
+            || self.repository.main_worktree().join(INCLUDE_FILE).exists()
     }
 }
 
@@ -42,11 +61,22 @@ impl<'a> Inroads<'a> {
         Self { checkouts, worktree: worktree.canonicalize().unwrap_or_else(|_| worktree.to_owned()) }
     }
 
-    /// The first place that leads into another checkout, and where it leads.
-    fn find(&self) -> Option<(PathBuf, PathBuf)> {
+    /// The first place that leads into another checkout, and where it leads; looked for at the top of the worktree and up to
+    /// `depth` directories below.
+    fn find(&self, depth: usize) -> Option<(PathBuf, PathBuf)> {
         // `direnv` makes its virtual environments in a directory of its own.
-        let places = [vec![self.worktree.clone()], entries(&self.worktree), entries(&self.worktree.join(".direnv"))];
-        places.concat().into_iter().find_map(|place| match place.file_name() {
+        let mut places = [vec![self.worktree.clone()], inner(&self.worktree.join(".direnv"))].concat();
+        let mut level = vec![self.worktree.clone()];
+        for _ in 0..=depth {
+            let below: Vec<PathBuf> = level.iter().flat_map(|directory| inner(directory)).collect();
+            let is_source = |place: &&PathBuf| {
+                let name = place.file_name().unwrap_or_default();
+                !place.is_symlink() && name != "node_modules" && !name.as_bytes().starts_with(b".")
+            };
+            level = below.iter().filter(is_source).take(MOST_DIRECTORIES).cloned().collect();
+            places.extend(below);
+        }
+        places.into_iter().find_map(|place| match place.file_name() {
             Some(name) if name == "node_modules" => self.in_packages(&place),
             _ if place.join("pyvenv.cfg").is_file() => self.in_virtual_environment(&place),
             _ => None,
@@ -58,13 +88,26 @@ impl<'a> Inroads<'a> {
         !target.starts_with(&self.worktree) && self.checkouts.iter().any(|checkout| target.starts_with(checkout))
     }
 
-    /// Links of workspaces, and of `npm link`. What is installed in another `node_modules` is no code of the checkout.
+    /// Links of workspaces, and of `npm link`. What is installed in another `node_modules` is no code of the checkout; but
+    /// programs of pnpm have Node.js look for packages where they were installed, workspaces among them.
     fn in_packages(&self, packages: &Path) -> Option<(PathBuf, PathBuf)> {
         let is_directory = |place: &Path| {
             let name = place.file_name().unwrap_or_default().to_string_lossy();
             name.starts_with('@') || name == ".bin"
         };
-        let all = entries(packages).into_iter().flat_map(|place| {
+        let programs = entries(&packages.join(".bin")).into_iter().filter(|program| !program.is_symlink());
+        let mut named = programs.filter_map(|program| {
+            let text = beginning(&program, FIRST_LINES)?;
+            let mut places = self.checkouts.iter().flat_map(|checkout| named_in(&text, checkout));
+            let target = places.find(|target| self.is_elsewhere(target))?;
+            Some((program, target))
+        });
+        if let Some(found) = named.next() {
+            return Some(found);
+        }
+        // Where pnpm keeps what it installed.
+        let stored = entries(&packages.join(".pnpm/node_modules"));
+        let all = [entries(packages), stored].concat().into_iter().flat_map(|place| {
             let below = if is_directory(&place) && !place.is_symlink() { entries(&place) } else { Vec::new() };
             [vec![place], below].concat()
         });
@@ -119,6 +162,15 @@ fn named_in<'t>(text: &'t str, root: &Path) -> impl Iterator<Item = PathBuf> + '
     starts.into_iter().map(move |at| PathBuf::from(text[at..].split(ends).next().unwrap_or_default()))
 }
 
+/// The directories in a directory, and links that may lead to some.
+fn inner(directory: &Path) -> Vec<PathBuf> {
+    let found = directory::entries_with_kinds(directory).unwrap_or_default();
+    let mut places: Vec<PathBuf> =
+        found.into_iter().filter(|(_, kind)| !kind.is_file()).map(|(place, _)| place).collect();
+    places.sort();
+    places
+}
+
 /// Sorted, so that the same is named each time.
 fn entries(directory: &Path) -> Vec<PathBuf> {
     let read = fs::read_dir(directory).into_iter().flatten();
@@ -152,7 +204,7 @@ mod tests {
         fs::write(worktree.join(".venv/pyvenv.cfg"), "").unwrap();
         make(&checkout, &worktree);
         let checkouts = [checkout];
-        let (place, _) = Inroads::new(&checkouts, &worktree).find()?;
+        let (place, _) = Inroads::new(&checkouts, &worktree).find(NESTED)?;
         Some(place.strip_prefix(&worktree).unwrap().to_string_lossy().into_owned())
     }
 
@@ -171,9 +223,22 @@ mod tests {
                 symlink(checkout.join("packages/core"), place).unwrap();
             })
         };
-        for name in ["node_modules/core", "node_modules/@x", "node_modules/@x/core", "node_modules/.bin/core"] {
+        for name in [
+            "node_modules/core",
+            "node_modules/@x",
+            "node_modules/@x/core",
+            "node_modules/.bin/core",
+            "node_modules/.pnpm/node_modules/@x/core",
+            "packages/app/node_modules/core",
+        ] {
             assert_eq!(link(name).as_deref(), Some(name));
         }
+        let program = found(|checkout, worktree| {
+            fs::create_dir_all(worktree.join("node_modules/.bin")).unwrap();
+            let text = format!("#!/bin/sh\nexport NODE_PATH=\"{}/node_modules\"\n", checkout.display());
+            fs::write(worktree.join("node_modules/.bin/test"), text).unwrap();
+        });
+        assert_eq!(program.as_deref(), Some("node_modules/.bin/test"));
         assert_eq!(found(|_, worktree| symlink("../lib", worktree.join("node_modules/lib")).unwrap()), None);
     }
 
@@ -196,6 +261,17 @@ mod tests {
             found(|checkout, worktree| symlink(checkout, worktree.join(SITE).join("core")).unwrap()),
             site("core")
         );
+    }
+
+    #[test]
+    fn virtual_environments_of_packages_are_looked_at() {
+        let found = found(|checkout, worktree| {
+            let site = worktree.join("backend").join(SITE);
+            fs::create_dir_all(&site).unwrap();
+            fs::write(worktree.join("backend/.venv/pyvenv.cfg"), "").unwrap();
+            fs::write(site.join("x.pth"), checkout.to_str().unwrap()).unwrap();
+        });
+        assert_eq!(found.as_deref(), Some("backend/.venv/lib/python3/site-packages/x.pth"));
     }
 
     #[test]
