@@ -108,9 +108,7 @@ impl Executor {
         let job = JobId { lane: holder.lane.clone(), role: JobRole::Tests, number: 0 };
         let spec = self.gate_spec(job, search.gate.clone(), &worktree, search.environment.clone());
         let launched = match process::observe(&directory)? {
-            process::Observation::Absent | process::Observation::Planned => {
-                Some(process::launch(&self.program, &directory, &spec)?)
-            }
+            process::Observation::Absent | process::Observation::Planned => Some(self.launch(&directory, &spec)?),
             _ => None,
         };
         let passed = process::wait_without_secrets(&directory, launched, &self.redactor)?.passed();

@@ -128,7 +128,7 @@ impl Executor {
         let spec = self.gate_spec(job, commands.to_vec(), worktree, environment);
         let timeout = spec.timeout.unwrap_or(LIMIT).min(LIMIT);
         let spec = JobSpec { timeout: Some(timeout), on_orphan: OnOrphan::Stop, ..spec };
-        let launched = process::launch(&self.program, &directory, &spec)?;
+        let launched = self.launch(&directory, &spec)?;
         let exit = process::wait_without_secrets(&directory, Some(launched), &self.redactor)?;
         if exit.cause == ExitCause::TimedOut {
             return Ok(Err(format!("it took longer than {} s", timeout.as_secs())));

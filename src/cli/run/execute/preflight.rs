@@ -268,6 +268,13 @@ pub(super) fn note_surroundings(within: &RepositoryContext) -> Result<()> {
             "{names} {lead} into {place}: lanes get the same places of their own worktrees, where these exist"
         ));
     }
+    let shared = surroundings.shared_names();
+    if !shared.is_empty() {
+        within.context.printer.note(format!(
+            "{}: each worktree gets a directory of its own there, because a gate would judge what another lane built",
+            shared.join(", ")
+        ));
+    }
     Ok(())
 }
 

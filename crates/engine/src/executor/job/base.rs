@@ -173,7 +173,7 @@ impl Executor {
                 let is_stopped = self.base_gates.running().stopped.contains(job);
                 match is_stopped {
                     true => process::stop(directory, false).map(|_| None)?,
-                    false => Some(process::launch(&self.program, directory, &spec)?),
+                    false => Some(self.launch(directory, &spec)?),
                 }
             }
             _ => None,

@@ -82,7 +82,7 @@ impl Executor {
         let scratch = tempfile::Builder::new().prefix("lanewright-gate-").tempdir().map_err(place)?;
         // It ends with the command that waits for it.
         let spec = JobSpec { on_orphan: OnOrphan::Stop, ..spec };
-        let launched = process::launch(&self.program, scratch.path(), &spec)?;
+        let launched = self.launch(scratch.path(), &spec)?;
         let exit = process::wait_without_secrets(scratch.path(), Some(launched), &self.redactor)?;
         let [first, last] = diagnose::EXCERPT_BYTES;
         let output = process::both_ends(&process::output_log(scratch.path()), first, last).unwrap_or_default();

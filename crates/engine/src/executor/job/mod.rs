@@ -105,10 +105,15 @@ impl Executor {
                     self.shared_before.wait();
                 }
                 if seen == Observation::Absent || git::private_git_directory(worktree).is_none() {
-                    self.give_git_directory(job, worktree)?;
+                    if let Err(error) = self.give_git_directory(job, worktree) {
+                        // Another program removed the worktree since it was looked at.
+                        tracing::debug!("{job} gets no git directory: {error}");
+                        self.prepare_workplace(job, worktree, context, emit)?;
+                        self.give_git_directory(job, worktree)?;
+                    }
                 }
                 let launched = tracing::debug_span!(target: TARGET, "launch")
-                    .in_scope(|| process::launch(&self.program, &directory, &prepared.spec))?;
+                    .in_scope(|| self.launch(&directory, &prepared.spec))?;
                 emit(Event::JobStarted { job: job.clone(), supervisor: launched.supervisor() });
                 Some(launched)
             }

@@ -130,17 +130,8 @@ impl Executor {
         steps: Vec<CommandLine>,
         worktree: &Worktree,
         mut environment: BTreeMap<String, String>,
-        mut withheld: Vec<String>,
+        withheld: Vec<String>,
     ) -> JobSpec {
-        for (name, value) in self.surroundings.at(&worktree.path) {
-            if environment.contains_key(name) || withheld.iter().any(|withheld| withheld == name) {
-                continue;
-            }
-            match value {
-                Some(value) => drop(environment.insert(name.to_owned(), value)),
-                None => withheld.push(name.to_owned()),
-            }
-        }
         for (name, value) in NO_EDITOR {
             environment.entry((*name).to_owned()).or_insert_with(|| (*value).to_owned());
         }
@@ -249,7 +240,6 @@ impl Executor {
         let command = attempt_command(who, task, runner, session, &files);
         let mut spec = self.job_spec(job.clone(), vec![command], worktree, environment, withheld);
         spec.runner = worker.fallback().cloned();
-        self.keep_program(&mut spec);
         self.wall_in(&mut spec, Some((runner, &files)));
         let session = session.cloned();
         let mut prepared =
@@ -284,6 +274,25 @@ impl Executor {
         ];
         prepared.files = Some((files, contents));
         Ok(prepared)
+    }
+
+    /// Launches a job whose worktree has everything that it gets: where the variables of this process lead depends on what
+    /// is there.
+    pub(in crate::executor) fn launch(&self, directory: &Path, spec: &JobSpec) -> Result<process::Launched> {
+        let mut spec = spec.clone();
+        for (name, value) in self.surroundings.at(&spec.directory) {
+            if spec.environment.contains_key(name) || spec.withheld.iter().any(|withheld| withheld == name) {
+                continue;
+            }
+            match value {
+                Some(value) => drop(spec.environment.insert(name.to_owned(), value)),
+                None => spec.withheld.push(name.to_owned()),
+            }
+        }
+        if spec.job.is_attempt() {
+            self.keep_program(&mut spec);
+        }
+        Ok(process::launch(&self.program, directory, &spec)?)
     }
 
     /// An agent's program may be installed in the user's checkout only, as the command line of a project's dependencies is.

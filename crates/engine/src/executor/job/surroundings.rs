@@ -2,19 +2,26 @@
 //! place there, else a gate would run the checkout's programs and judge its code (decision 66).
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use lanewright_agents::runner::is_shared_place;
 use lanewright_git::{GitError, Repository};
+use lanewright_model::digest::sha256;
 
 /// What ends a path within other text.
 const ENDS: &[char] = &[' ', ',', ';', '"', '\''];
 
-/// The variables that lead into a checkout.
+/// Name a directory of build products that serves one worktree at a time: cargo gives the products of the same package in
+/// different worktrees the same names, so that a gate would judge another lane's.
+const OF_ONE_WORKTREE: &[&str] = &["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR", "CARGO_BUILD_BUILD_DIR"];
+
+/// The variables that lead into a checkout, and those that lead out of it to what worktrees must not share.
 #[derive(Debug, Default)]
 pub struct Surroundings {
     checkouts: Vec<PathBuf>,
     variables: BTreeMap<String, String>,
+    of_one_worktree: BTreeMap<String, PathBuf>,
 }
 
 impl Surroundings {
@@ -47,17 +54,26 @@ impl Surroundings {
         if let Some(home) = variables.get("HOME") {
             checkouts.retain(|checkout| !Path::new(home).starts_with(checkout));
         }
-        let mut this = Self { checkouts, variables: BTreeMap::new() };
+        let mut this = Self { checkouts, variables: BTreeMap::new(), of_one_worktree: BTreeMap::new() };
         // A worktree may be below the main one.
         this.checkouts.sort_by_key(|checkout| std::cmp::Reverse(checkout.as_os_str().len()));
         let leads = |(name, value): &(String, String)| {
             !is_shared_place(name) && value.split(':').any(|part| this.first(part).is_some())
         };
-        this.variables = variables.into_iter().filter(leads).collect();
+        let (leading, others): (BTreeMap<_, _>, BTreeMap<_, _>) = variables.into_iter().partition(leads);
+        let places = others.into_iter().filter(|(name, _)| OF_ONE_WORKTREE.contains(&name.as_str()));
+        let places: Vec<_> = places.map(|(name, value)| (name, PathBuf::from(value))).collect();
+        (this.variables, this.of_one_worktree) =
+            (leading, places.into_iter().filter(|(_, place)| place.is_absolute()).collect());
         this
     }
 
-    /// The names of the variables.
+    /// The names of those that lead to what worktrees must not share.
+    pub fn shared_names(&self) -> Vec<&str> {
+        self.of_one_worktree.keys().map(String::as_str).collect()
+    }
+
+    /// The names of those that lead into a checkout.
     pub fn names(&self) -> Vec<&str> {
         self.variables.keys().map(String::as_str).collect()
     }
@@ -74,7 +90,10 @@ impl Surroundings {
 
     /// What a job in `worktree` gets of each variable; `None`: nothing, because it has no such place.
     pub(super) fn at(&self, worktree: &Path) -> BTreeMap<&str, Option<String>> {
-        self.variables.iter().map(|(name, value)| (name.as_str(), self.moved(value, worktree))).collect()
+        let own = format!("lanewright-{}", &sha256(worktree.as_os_str().as_bytes())[..12]);
+        let apart = |place: &PathBuf| place.join(&own).into_os_string().into_string().ok();
+        let moved = self.variables.iter().map(|(name, value)| (name.as_str(), self.moved(value, worktree)));
+        moved.chain(self.of_one_worktree.iter().map(|(name, place)| (name.as_str(), apart(place)))).collect()
     }
 
     fn moved(&self, value: &str, worktree: &Path) -> Option<String> {

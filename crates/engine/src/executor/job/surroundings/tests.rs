@@ -45,6 +45,20 @@ fn other_variables_stay() {
 }
 
 #[test]
+fn worktrees_share_no_build_products() {
+    let at = |name: &str, value: &str, worktree: &str| {
+        let surroundings = Surroundings::new(vec!["/c".into()], [(name.to_owned(), value.to_owned())]);
+        surroundings.at(Path::new(worktree)).remove(name).flatten()
+    };
+    let [one, other] = ["/w/01", "/w/02"].map(|worktree| at("CARGO_TARGET_DIR", "/fast/target", worktree).unwrap());
+    assert!(one.starts_with("/fast/target/lanewright-") && one != other, "{one} {other}");
+    assert_eq!(at("CARGO_TARGET_DIR", "/fast/target", "/w/01").unwrap(), one, "a slot keeps its own");
+    assert_eq!(at("CARGO_TARGET_DIR", "out", "/w/01"), None, "it is below the worktree");
+    assert_eq!(at("CARGO_TARGET_DIR", "/c/target", "/w/01"), None, "the worktree has none");
+    assert_eq!(at("CARGO_HOME", "/fast/cargo", "/w/01"), None);
+}
+
+#[test]
 fn programs_of_a_home_that_is_a_checkout_stay() {
     let variables = [("HOME", "/home/me"), ("PATH", "/home/me/.cargo/bin:/home/me/project/bin:/usr/bin")];
     let surroundings = |checkouts: &[&str]| {
