@@ -1,11 +1,12 @@
 //! The places of an agent's git directory, its record, and the link in the worktree.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use lanewright_files::atomic;
 use lanewright_files::directory::{self, change_below, create_directory_unsynced};
 use lanewright_files::regular_file::{self, Links};
+use lanewright_files::temporary_beside;
 use lanewright_model::CommitId;
 use serde::{Deserialize, Serialize};
 
@@ -213,18 +214,27 @@ impl<'a> Home<'a> {
         [self.repository.common_dir().join("objects").as_os_str().as_encoded_bytes(), b"\n"].concat()
     }
 
-    /// Replaces `.git` in one step, by way of a file beside the record where that is the same file system.
-    pub(super) fn write_link(&self, contents: &[u8]) -> Result<()> {
+    /// Replaces `.git` in one step, by way of a file beside the record where that is the same file system. `false`: there is
+    /// none, because another program removes the worktree. One made anew would make it look like a worktree of which all
+    /// files were deleted.
+    pub(super) fn write_link(&self, contents: &[u8]) -> Result<bool> {
         let link = self.worktree.join(".git");
         create_directory_unsynced(&self.place)?;
-        let mode = link.symlink_metadata().map(|found| found.permissions());
-        let staged = self.place.join("link");
-        atomic::replace(&staged, contents)?;
-        if let Ok(mode) = mode {
-            fs::set_permissions(&staged, mode).map_err(io_error("change", &staged))?;
+        let Ok(found) = link.symlink_metadata() else { return Ok(false) };
+        let mut exchanged = Ok(());
+        for staged in [self.place.join("link"), temporary_beside(self.worktree)] {
+            atomic::replace(&staged, contents)?;
+            fs::set_permissions(&staged, found.permissions()).map_err(io_error("change", &staged))?;
+            exchanged = change_below(self.worktree, || atomic::exchange(&staged, &link));
+            atomic::remove(&staged)?;
+            if !matches!(&exchanged, Err(error) if error.kind() == io::ErrorKind::CrossesDevices) {
+                break;
+            }
         }
-        let put = || atomic::rename(&staged, &link).or_else(|_| atomic::replace(&link, contents));
-        Ok(change_below(self.worktree, put)?)
+        match exchanged {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            exchanged => exchanged.map(|()| true).map_err(io_error("replace", &link)),
+        }
     }
 
     /// Makes what git reads of the entry what it was: what is written there decides which settings our git reads.
@@ -251,7 +261,9 @@ impl<'a> Home<'a> {
     pub(super) fn lead_back(&self) -> Result<()> {
         let Some(record) = self.record()?.filter(|_| self.leads_here()) else { return Ok(()) };
         self.restore_entry(&record)?;
-        self.write_link(record.link.as_bytes())?;
+        if !self.write_link(record.link.as_bytes())? {
+            return Ok(());
+        }
         let modules = self.entry.join("modules");
         // Else the slot would not be given to another lane.
         let _ = fs::remove_dir(&modules);
@@ -275,4 +287,30 @@ pub(super) fn discard(repository: &Repository, place: &Path) -> Result<()> {
         tracing::debug!("{} cannot be deleted: {error}", aside.display());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Git;
+
+    #[test]
+    fn a_link_that_another_program_removed_is_not_made_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        Git::new(&root).args(["init", "--quiet"]).run().unwrap();
+        let who = ["-c", "user.name=T", "-c", "user.email=t@example.invalid"];
+        Git::new(&root).args(who).args(["commit", "--quiet", "--allow-empty", "--message=m"]).run().unwrap();
+        let repository = Repository::discover(&root).unwrap();
+        let (worktree, place) = (root.join("w"), root.join("place"));
+        fs::create_dir(&worktree).unwrap();
+        let home = Home { repository: &repository, worktree: &worktree, entry: root.join("entry"), place };
+        fs::write(worktree.join(".git"), "gitdir: old\n").unwrap();
+        assert!(home.write_link(b"gitdir: new\n").unwrap());
+        assert_eq!(fs::read_to_string(worktree.join(".git")).unwrap(), "gitdir: new\n");
+        fs::remove_file(worktree.join(".git")).unwrap();
+        assert!(!home.write_link(b"gitdir: new\n").unwrap());
+        assert_eq!(fs::read_dir(&worktree).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&home.place).unwrap().count(), 0, "something is left beside the record");
+    }
 }

@@ -1,6 +1,7 @@
 //! Makes the git directory of an agent.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
 use lanewright_files::directory::create_directory_unsynced;
@@ -89,7 +90,10 @@ impl Home<'_> {
         };
         self.write(&record)?;
         let target = [b"gitdir: ", git.as_os_str().as_encoded_bytes(), b"\n"].concat();
-        self.write_link(&target)
+        if self.write_link(&target)? {
+            return Ok(());
+        }
+        Err(io_error("read", &self.worktree.join(".git"))(io::ErrorKind::NotFound.into()))
     }
 
     /// Has the agent find what attempts before it left, of which commits the repository still has.
