@@ -16,8 +16,7 @@ use crate::query::{
 use crate::repo::{Guarded, Repository, branch_reference, git_directory, holding_worktree, hook, said_by_hook};
 use crate::worktree::private::KEYS;
 use crate::worktree::{
-    Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, forget_private, has_only_link, make,
-    occupant, rescue,
+    Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, forget_private, make, occupant, rescue,
 };
 
 /// Leads from git's directory for a worktree to the keys of filters in the common one.
@@ -145,10 +144,8 @@ impl Pool {
         self.clear_leftovers(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;
         let before = self.repository.head_at(&path)?.commit;
         let write = || -> Result<CommitId> {
-            // In a new worktree nothing else can be left.
-            let is_new = has_only_link(&path);
             let head = self.write_files(&path, &before, &arguments, lock)?;
-            if !is_new && has_untracked(&path)? {
+            if has_untracked(&path)? {
                 Git::new(&path).stdin(lock).args(["clean", if keep_ignored { "-ffdq" } else { "-ffdxq" }]).run()?;
             }
             Ok(head)
