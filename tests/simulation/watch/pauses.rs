@@ -45,8 +45,11 @@ impl Pauses {
                 let account = self.accounts.remove(job);
                 let is_out = matches!(reading.as_deref(), Some(Reading::Outage(_)));
                 let is_limited = transcript.as_ref().and_then(|it| it.limited_until).is_some_and(|it| it > record.at);
-                // A pause becomes longer only by more than a minute.
-                let limited = account.filter(|it| is_limited && !is_out && !self.paused.contains_key(it));
+                let ends = |pause: &Pause| transcript.as_ref().and_then(|it| it.limited_until) > pause.until;
+                let lasts = |account: &String| {
+                    self.paused.get(account).is_some_and(|pause| pause.until.is_none() || !ends(pause))
+                };
+                let limited = account.filter(|it| is_limited && !is_out && !lasts(it));
                 self.limited.extend(limited);
                 for pause in self.paused.values_mut() {
                     pause.probe.take_if(|probe| probe == job);

@@ -93,7 +93,8 @@ pub fn outage(
         None => (said()?, of_its_error),
     };
     let outage = with_end(found, &lines, own_lines, more, exit.finished_at, zone);
-    let limited_until = reported.limited_until.filter(|_| outage.kind == OutageKind::Quota);
+    let is_ahead = |until: &Timestamp| outage.kind == OutageKind::Quota && *until > exit.finished_at;
+    let limited_until = reported.limited_until.filter(is_ahead);
     Some(Outage { until: limited_until.or(outage.until), ..outage })
 }
 

@@ -131,6 +131,7 @@ fn places(rule: &EventRule) -> Vec<&String> {
         &rule.version,
         &rule.message,
         &rule.warning,
+        &rule.limited_until,
         &rule.once_per,
         &rule.cost,
         &rule.error,

@@ -161,6 +161,9 @@ impl<'r> Stream<'r> {
         if rule.outage.is_some() && holds(&rule.error_when, part) {
             self.transcript.outage = rule.outage;
         }
+        if rule.limit_over {
+            self.transcript.limited_until = None;
+        }
         if let Some(seconds) = rule.limited_until.as_ref().and_then(|place| part.pointer(place)?.as_i64()) {
             self.transcript.limited_until = Some(Timestamp::from_unix_millis(seconds.saturating_mul(1000)));
         }

@@ -34,6 +34,8 @@ pub struct EventRule {
     pub outage: Option<OutageKind>,
     /// Until when the limit of its account is used up, in seconds since the epoch.
     pub limited_until: Option<String>,
+    /// It is not used up any more.
+    pub limit_over: bool,
     /// Trouble that the program deals with itself: a request that it tries again, for example.
     pub warning: Option<String>,
     /// What tokens and cost here are of.

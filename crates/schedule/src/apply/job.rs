@@ -90,7 +90,7 @@ impl RunState {
                     // The next attempt would be refused.
                     if let Some(until) = words.transcript.and_then(|it| it.limited_until).filter(|until| *until > at) {
                         let used_up = Outage::new(OutageKind::Quota, "the limit of the account is used up");
-                        self.pauses.failed(own, job, &Outage { until: Some(until), ..used_up }, at);
+                        self.pauses.limited(own, &Outage { until: Some(until), ..used_up }, at);
                     }
                 }
             }

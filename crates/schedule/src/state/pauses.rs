@@ -129,6 +129,20 @@ impl Pauses {
         }
     }
 
+    /// An attempt of the account that ended otherwise reports that its limit is used up until `outage` ends.
+    pub(crate) fn limited(&mut self, account: &str, outage: &Outage, at: Timestamp) {
+        let is_over = |pause: &Pause| pause.is_lifted || pause.unrecorded == Some(Change::Continue);
+        let lasts = |pause: &Pause| pause.until.is_none_or(|until| Some(until) >= outage.end(at));
+        if self.accounts.get(account).is_some_and(|pause| !is_over(pause) && lasts(pause)) {
+            return;
+        }
+        let probe = self.accounts.remove(account).and_then(|known| known.probe);
+        let (unrecorded, until) = (Some(Change::Pause { at }), Some(at));
+        let pause =
+            Pause { outage: outage.clone(), since: at, until, failures: 0, probe, is_lifted: false, unrecorded };
+        self.accounts.insert(account.to_owned(), pause);
+    }
+
     /// An attempt of the account begins.
     pub(crate) fn probe(&mut self, account: &str, job: &JobId, at: Timestamp) {
         if let Some(pause) = self.accounts.get_mut(account).filter(|pause| !pause.is_lifted) {

@@ -181,3 +181,18 @@ fn a_run_that_was_opened_again_after_its_end_is_probed_at_once() {
     pauses.resume(moment(2 * HOUR));
     assert_eq!(pauses.ends(|_| true), [moment(4 * HOUR)], "that was a crash");
 }
+
+#[test]
+fn a_limit_that_a_probe_reports_begins_another_pause() {
+    let mut pauses = Pauses::default();
+    pauses.limited("claude", &quota(Some(HOUR)), moment(0));
+    assert_eq!(record(&mut pauses), Some(Some(HOUR)));
+    // Until a second later, which is less than what a failed attempt must name.
+    pauses.probe("claude", &attempt(2), moment(HOUR));
+    pauses.ended("claude", &attempt(2), AttemptEnd::Passed);
+    pauses.limited("claude", &quota(Some(HOUR + 1_000)), moment(HOUR + 500));
+    assert_eq!(record(&mut pauses), Some(Some(HOUR + 1_000)));
+    assert_eq!(pauses.of("claude").unwrap().since, moment(HOUR + 500), "an attempt passed in between");
+    pauses.limited("claude", &quota(Some(HOUR)), moment(HOUR + 600));
+    assert!(pauses.unrecorded(FIRST, LIMIT).is_empty(), "the pause lasts longer");
+}
