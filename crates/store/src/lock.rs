@@ -1,6 +1,6 @@
 //! Locks that the kernel holds for a process and gives back when it dies, so that none can go stale (SPEC §4).
 //!
-//! The holder in a lock file is for messages only; whether a lock is held is up to the kernel.
+//! The holder in a lock file is for messages, and for whether it has ended; whether a lock is held is up to the kernel.
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -59,7 +59,7 @@ pub struct RunLock {
 }
 
 impl RunLock {
-    /// Takes the lock at `path`, whose directory exists, and notes `holder` in it. Does not wait.
+    /// Takes the lock at `path`, whose directory exists, and notes `holder` in it. Waits for no live holder.
     pub fn acquire(path: &Path, holder: &Holder) -> Result<Self, LockError> {
         let mut lock = loop {
             let file = open_lock(path).map_err(|source| open_error("open the lock", path, source))?;
@@ -104,7 +104,7 @@ pub fn read_holder(path: &Path) -> Option<Holder> {
 }
 
 /// How long a child of a killed process may take to its exec on a machine with much to do.
-const LONGEST_EXEC: Duration = Duration::from_secs(5);
+const LONGEST_EXEC: Duration = Duration::from_secs(1);
 
 /// Whether the lock was taken. Readers in [`is_held`] are waited for, and a holder that `ends_soon`; others are not.
 fn take(file: &File, ends_soon: impl Fn() -> bool) -> io::Result<bool> {
@@ -127,7 +127,7 @@ fn take(file: &File, ends_soon: impl Fn() -> bool) -> io::Result<bool> {
 fn is_held_by_a_child(path: &Path, us: &Holder) -> bool {
     read_holder(path).is_some_and(|by| {
         let is_here = by.owner.host == us.owner.host && !us.owner.is_in_another_boot(&by.owner);
-        let pid = Pid::from_raw(by.owner.process.pid);
+        let pid = Some(by.owner.process.pid).filter(|pid| *pid > 0).and_then(Pid::from_raw);
         is_here && pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
     })
 }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn lock_of_a_dead_process_is_waited_for() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("run.lock");
+        let path = directory.path().canonicalize().unwrap().join("run.lock");
         let mut dead = holder("dead");
         let mut child = std::process::Command::new("true").spawn().unwrap();
         dead.owner.process.pid = child.id().cast_signed();
