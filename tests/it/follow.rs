@@ -185,7 +185,7 @@ fn a_forge_that_does_not_answer_is_asked_again() {
     env.execute(&["--merge", "pr", "--follow", "1s"]).exits(0);
     let asked = env.events("pull_requests_checked");
     assert!(asked.len() > 1 && asked[0]["error"].as_str().unwrap().contains("HTTP 502"), "{asked:?}");
-    env.lanewright(&["follow", "r1", "--once"]).exits(3).says(&["the forge did not say", "HTTP 502"]);
+    env.lanewright(&["follow", "r1", "--once"]).exits(3).says(&["the forge did not report the state", "HTTP 502"]);
     assert_eq!(env.events("run_finished").pop().unwrap()["code"], 0);
     fs::remove_file(env.path("scratch/gh-api-says")).unwrap();
     env.lanewright(&["follow", "r1", "--time", "1m"]).exits(0);
