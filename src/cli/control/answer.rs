@@ -12,6 +12,7 @@ use lanewright_store::{Journal, Request, StateDirectory, run_log};
 use serde_json::json;
 
 use super::ask::lock_or_ask;
+use super::is_own_job;
 use crate::cli::args::{Answer, Name};
 use crate::cli::repository_context::{holder, session_id};
 use crate::cli::run::{Adoption, complete_files_of, refuse_unjudged, resume_with};
@@ -138,7 +139,7 @@ impl AnsweredLane<'_> {
         (named, message): (Option<&HumanGate>, &str),
     ) -> Result<(HumanGate, bool)> {
         let (state, approved, directory) = (self.state, self.approved, self.state.run(&self.run));
-        if context.environment.get("LANEWRIGHT_RUN_ID").is_some_and(|own| own == self.run.as_str()) {
+        if is_own_job(context, &directory) {
             let message = format!("run {} asks a person, and this is one of its own jobs", self.run);
             return Err(ExitStatus::InvalidOperation.error(message).hint("leave the answer to the user"));
         }

@@ -11,7 +11,7 @@ use lanewright_store::lock::is_held;
 use lanewright_store::{Request, tool_calls};
 use serde_json::json;
 
-use super::ask;
+use super::{ask, is_own_job};
 use crate::cli::args::Tell;
 use crate::cli::runs::{command, read_log, require_lane, require_plan};
 use crate::cli::secrets::redactor_of_run;
@@ -24,11 +24,11 @@ pub(crate) fn run(context: &Context, arguments: &Tell) -> Result<ExitStatus> {
     let within = RepositoryContext::open(context, Layer::default())?;
     let target = Selector::new(context, &within.state).target(&arguments.target.names())?;
     let (run, lane) = (&target.run, target.lane("tell")?);
-    if context.environment.get("LANEWRIGHT_RUN_ID").is_some_and(|own| own == run.as_str()) {
+    let directory = within.state.run(run);
+    if is_own_job(context, &directory) {
         let message = format!("this is one of the jobs of run {run}, whose agents only its user tells something");
         return Err(ExitStatus::InvalidOperation.error(message).hint("leave it to the user"));
     }
-    let directory = within.state.run(run);
     let redactor = redactor_of_run(&within.settings, &directory);
     let message = redactor.redact(arguments.message.trim()).into_owned();
     if message.is_empty() {

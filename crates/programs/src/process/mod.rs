@@ -33,7 +33,7 @@ pub use launch::{
     DELETE_TRASH, DETACHED, Launched, Output, current_program, launch, leave_session, set_descriptors_close_on_exec,
     start_detached,
 };
-pub use nearby::{at_work_in, supervisors_below};
+pub use nearby::{at_work_in, is_in_job_below, supervisors_below};
 pub use observe::{Observation, make_room, observe};
 pub use output::{NewLines, both_ends, each_line, last_line, last_lines_start, lines_since, same_line, tail};
 pub use path::find_program;
