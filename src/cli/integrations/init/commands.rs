@@ -25,12 +25,18 @@ pub(crate) fn codex_rules() -> String {
     let mut names: Vec<&str> = [PHASE, LANE].iter().flat_map(|(_, text)| allowed(text)).collect();
     names.sort_unstable();
     names.dedup();
+    names.retain(|name| !IN_SANDBOX.contains(name));
     format!("{CODEX_RULES}prefix_rule(pattern = [\"lanewright\", {names:?}], decision = \"allow\")\n")
 }
 
+/// Commands that work in Codex's sandbox, and that would get what is run or written out of it by their arguments.
+const IN_SANDBOX: &[&str] = &["diff", "logs", "plan", "report"];
+
 const CODEX_RULES: &str = "\
 # Codex runs these commands without asking and outside of its sandbox, in which Lanewright cannot make worktrees. The
-# agents and commands of a plan then run outside of it, too. Codex asks for each command that you remove here.
+# agents and commands of a plan then run outside of it, too, as anybody may write one. Codex asks for each command that you
+# remove here.
+host_executable(name = \"lanewright\", paths = []) # not a program of that name at another place than in PATH
 ";
 
 /// The commands of `lanewright` that a text lets Claude Code run.
@@ -120,6 +126,10 @@ mod tests {
             assert!(rules.contains(&format!("\"{name}\"")), "{rules}");
         }
         assert!(rules.ends_with("], decision = \"allow\")\n"), "{rules}");
+        assert!(
+            !rules.contains("\"diff\"") && rules.contains("host_executable(name = \"lanewright\", paths = [])"),
+            "{rules}"
+        );
     }
 
     #[test]
