@@ -72,7 +72,7 @@ pub(super) struct RunStatus {
     /// The run, as RUN, or one of its lanes, as RUN/LANE; if left out the newest unfinished run, else the newest.
     #[serde(default)]
     pub(super) task_id: Option<String>,
-    /// How many seconds to wait at most until no process works on the run (`held` is false). Default: 0.
+    /// How many seconds to wait at most until no process works on the run (`held` is false), up to 600. Default: 0.
     #[serde(default)]
     pub(super) wait: u32,
 }

@@ -12,13 +12,18 @@ use crate::cli::{Hint, Result};
 /// How often a run that is waited for is looked at.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How long one call waits at most, in seconds: a caller that gave it up cannot end it.
+const LONGEST_WAIT: u32 = 600;
+
 /// What `status` prints, of the run or of one lane.
 pub(crate) fn status(caller: &Caller, wanted: &RunStatus) -> Outcome {
     let task = wanted.task_id.as_deref().map(taken).transpose()?;
     let run = task.as_ref().map(|task| task.run.to_string());
     let words: Vec<String> = ["status".to_owned()].into_iter().chain(run).collect();
-    let until = Instant::now() + Duration::from_secs(wanted.wait.into());
+    let until = Instant::now() + Duration::from_secs(wanted.wait.min(LONGEST_WAIT).into());
     let mut status = caller.run(&words)?;
+    // Another run may be the newest meanwhile.
+    let words = ["status", status["run_id"].as_str().unwrap_or_default()].map(str::to_owned);
     while status["held"] == true && Instant::now() < until {
         std::thread::sleep(POLL_INTERVAL);
         status = caller.run(&words)?;
