@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::plans::SPARE;
-use lanewright_model::event::{Event, Idle, LaneStage, MadeWith, Record, Worktree};
+use lanewright_model::event::{Event, Idle, LaneStage, MadeWith, Record, SnapshotReason, Worktree};
 use lanewright_model::{
-    CommandLine, CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel, Transcript,
+    AgentName, CommandLine, CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel,
+    Transcript,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +111,16 @@ pub enum Bug {
     PushOverwritten,
     /// A resumed run does not take over what agents committed in git directories of their own.
     TakeOverForgotten,
+    /// The first candidate is chosen, whether it has passed or not.
+    FirstCandidateWins,
+    /// The scheduler does not know that agents are candidates, and merges all of them.
+    CandidatesMerged,
+    /// A candidate that has passed works again in place of being chosen.
+    CandidateWorksAgain,
+    /// What the user picks is not heard.
+    PickForgotten,
+    /// The work of a candidate that was not chosen counts as kept and is not.
+    CandidateNotKept,
 }
 
 impl Bug {
@@ -164,6 +175,11 @@ impl Bug {
         Self::AnsweredTwice,
         Self::PushOverwritten,
         Self::TakeOverForgotten,
+        Self::FirstCandidateWins,
+        Self::CandidatesMerged,
+        Self::CandidateWorksAgain,
+        Self::PickForgotten,
+        Self::CandidateNotKept,
     ];
 }
 
@@ -183,6 +199,10 @@ pub fn plan_as_seen(plan: &Arc<Plan>, bug: Option<Bug>) -> Arc<Plan> {
                     agent.command = CommandLine::Shell(account);
                 }
             }
+        }
+        Bug::CandidatesMerged => {
+            let agents = parts.lanes.iter_mut().flat_map(|lane| &mut lane.agents);
+            agents.for_each(|agent| agent.candidate = None);
         }
         _ => return plan.clone(),
     }
@@ -225,8 +245,8 @@ pub fn event_as_seen(event: Event, bug: Option<Bug>) -> Event {
             remarks.iter_mut().for_each(|remark| remark.id = format!("{} of {head}", remark.id));
             Event::FeedbackReceived { lane, head, remarks }
         }
-        (Event::WorkCommitted { lane, agent, head, changed, prohibited, .. }, Some(Bug::IdleAgentIsDone)) => {
-            Event::WorkCommitted { lane, agent, head, changed, prohibited, idle: Idle::No }
+        (Event::WorkCommitted { lane, agent, head, changed, prohibited, size, .. }, Some(Bug::IdleAgentIsDone)) => {
+            Event::WorkCommitted { lane, agent, head, changed, prohibited, idle: Idle::No, size }
         }
         (event, _) => event,
     }
@@ -244,6 +264,13 @@ pub fn event_as_decided(event: Event, bug: Option<Bug>) -> Event {
             let runner = SPARE.to_owned();
             let made_with = MadeWith { runner, account: None, refusable: None, is_fallback: true };
             Event::JobPlanned { job, made_with: Some(Box::new(made_with)) }
+        }
+        (Event::CandidateChosen { lane, by, .. }, Some(Bug::FirstCandidateWins)) => {
+            Event::CandidateChosen { lane, agent: AgentName::new("c1").unwrap(), by }
+        }
+        (Event::CandidateChosen { lane, agent, .. }, Some(Bug::CandidateWorksAgain)) => {
+            let failure = Failure::new(FailureKind::Rejected, "");
+            Event::FailureNoted { lane, agent: Some(agent), task: None, failure }
         }
         (Event::RetryPlanned { lane, .. }, Some(Bug::GivesUpEarly)) => {
             Event::LaneFailed { lane, failure: Failure::new(FailureKind::Crash, "") }
@@ -288,6 +315,14 @@ pub fn record_as_applied(record: Record, bug: Option<Bug>) -> Record {
         }
         (Event::RunnerPaused { account, outage, since, .. }, Some(Bug::PauseForgotten)) => {
             Event::RunnerPaused { account, outage, since, until: Some(since) }
+        }
+        (Event::CandidatePicked { lane, .. }, Some(Bug::PickForgotten)) => {
+            Event::Noted { lane: Some(lane), message: String::new() }
+        }
+        (Event::SnapshotFailed { lane, agent, reason, .. }, Some(Bug::CandidateNotKept))
+            if reason == SnapshotReason::Candidate =>
+        {
+            Event::snapshot(lane, agent, reason, commit(), String::new())
         }
         (Event::Slept { .. }, Some(Bug::SleepCounts)) => Event::Noted { lane: None, message: String::new() },
         (Event::LaneSkipped { lane, .. }, Some(Bug::SkipForgotten))

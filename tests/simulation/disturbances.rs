@@ -38,6 +38,8 @@ pub struct Disturbances {
     pub skips: u32,
     /// How often a person commits on the branches of lanes that rest before the run is resumed.
     pub hands: u32,
+    /// How often the user picks another candidate of a lane.
+    pub picks: u32,
     /// How often the machine sleeps.
     pub sleeps: u32,
     /// The run stops at the first failure, until the user continues it without that.
@@ -62,6 +64,7 @@ impl Disturbances {
             rollbacks: half,
             skips: 2 * u32::from(has(4)),
             hands: half,
+            picks: crashes,
             sleeps: crashes,
             fail_fast: has(3),
             budget,
@@ -98,10 +101,25 @@ impl Simulation {
             self.left.plumbing -= 1;
             self.world.move_branch_by_plumbing();
             self.story.note(self.world.now, || "an agent moves the integration branch".to_owned());
+        } else if self.left.picks > 0 && self.world.has_candidates() && self.world.dice.roll(25) == 0 {
+            self.left.picks -= 1;
+            let picked = self.pick(&self.run_loop.state().clone());
+            self.absorb(Vec::from_iter(picked), vec![])?;
         } else {
             return Ok(false);
         }
         Ok(true)
+    }
+
+    /// The user picks one of the candidates that can be picked now.
+    fn pick(&mut self, state: &RunState) -> Option<Event> {
+        let plan = state.plan();
+        let of_lane = |lane: LaneIndex| plan.lane(lane).candidates().map(move |candidate| (lane, candidate));
+        let may = |(lane, candidate): &(LaneIndex, usize)| state.lane(*lane).may_pick(*candidate).is_ok();
+        let all: Vec<(LaneIndex, usize)> = plan.indices().flat_map(of_lane).filter(may).collect();
+        let (lane, candidate) = *all.get(self.world.dice.roll(all.len() as u32) as usize)?;
+        let plan = plan.lane(lane);
+        Some(Event::CandidatePicked { lane: plan.id.clone(), agent: plan.agents[candidate].name.clone() })
     }
 
     /// The user resumes a run that has ended and can continue; whether it does.
@@ -194,6 +212,12 @@ impl Simulation {
         if self.left.skips > 0 && self.world.dice.roll(3) == 0 {
             self.left.skips -= 1;
             self.skip(&mut records)?;
+        }
+        if self.left.picks > 0 && self.world.has_candidates() && self.world.dice.roll(3) == 0 {
+            self.left.picks -= 1;
+            let state = self.replay(&records)?;
+            let picked = self.pick(&state);
+            self.write(&mut records, picked);
         }
         self.under_way.clear();
         self.is_stopping = false;

@@ -125,22 +125,23 @@ impl Simulation {
 
     /// Every task that passed ran to success exactly once for each time its work was asked for.
     fn check_tasks_done_once(&self) -> Result<(), String> {
-        let mut passed: BTreeMap<(String, String), usize> = BTreeMap::new();
+        let mut passed: BTreeMap<(String, String, String), usize> = BTreeMap::new();
         for (id, job) in &self.world.jobs {
             let success =
                 job.exit.as_ref().is_some_and(|(exit, ..)| exit.cause == ExitCause::Exited && exit.exit_code == 0);
             if let (JobRole::Attempt { agent, task }, true) = (&id.role, success)
                 && agent.as_str() != "reviewer"
             {
-                *passed.entry((format!("{:?}", id.lane), task.to_string())).or_default() += 1;
+                *passed.entry((format!("{:?}", id.lane), agent.to_string(), task.to_string())).or_default() += 1;
             }
         }
         let durable = self.durable();
-        for ((lane, task), times) in passed {
+        for ((lane, agent, task), times) in passed {
             let asked_again = |record: &&Record| {
                 let again = match &record.event {
                     Event::FailureNoted { task, failure, .. } => {
-                        task.is_none() || matches!(failure.kind, FailureKind::Rejected | FailureKind::Idle)
+                        task.is_none()
+                            || matches!(failure.kind, FailureKind::Rejected | FailureKind::Idle | FailureKind::Gate)
                     }
                     Event::LaneRolledBack { .. } | Event::SnapshotDamaged { .. } => true,
                     // The user has its agents work again, also where a gate lacked a program.
@@ -153,7 +154,7 @@ impl Simulation {
             };
             let allowed = 1 + durable.iter().filter(asked_again).count();
             if times > allowed {
-                return Err(format!("task {task} of {lane} was done {times} times, wanted {allowed}"));
+                return Err(format!("task {task} of {lane} was done by {agent} {times} times, wanted {allowed}"));
             }
         }
         Ok(())

@@ -41,6 +41,12 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
         let agents = lanes.iter_mut().flat_map(|lane| &mut lane.agents);
         agents.filter(|agent| agent.name.as_str() == "a0").for_each(|a0| a0.fallback = Some(vec![SPARE.to_owned()]));
     }
+    // What came later concerns some seeds only.
+    if dice.clone().of("candidates").is_multiple_of(3) {
+        for lane in &mut lanes {
+            give_candidates(dice, lane);
+        }
+    }
     let spare = RunnerText { command: Some(shell("spare agent")), ..RunnerText::default() };
     let runners = BTreeMap::from([(SPARE.to_owned(), spare.complete().unwrap())]);
     Plan::new(PlanParts { pools, gates, lanes, exclusions, sequences, runners, ..empty_plan() }).unwrap()
@@ -112,6 +118,36 @@ fn random_lane(dice: &mut Dice, index: u32) -> Lane {
     }
 }
 
+/// What the names of candidates begin with.
+pub const CANDIDATE: &str = "c";
+
+/// Has candidates do the work of the lane in place of its agents, in half of the lanes.
+fn give_candidates(dice: &Dice, lane: &mut Lane) {
+    let drawn = dice.clone().of(&format!("{} candidates", lane.id));
+    if drawn.is_multiple_of(2) {
+        return;
+    }
+    let at = lane.round(Round::Implementation).next().unwrap();
+    lane.agents.retain(|agent| agent.round != Round::Implementation);
+    let mut made = Vec::new();
+    for number in 1..=2 + drawn / 2 % 2 {
+        let mut candidate = agent(CANDIDATE, Round::Implementation, 1 + drawn / 4 % 2);
+        candidate.name = format!("{CANDIDATE}{number}").parse().unwrap();
+        candidate.candidate = Some(number);
+        if number == 2 {
+            candidate.command = shell("other agent");
+        }
+        made.push(candidate);
+    }
+    if (drawn / 8).is_multiple_of(2) {
+        made.push(agent("judge", Round::Judge, 1));
+    }
+    lane.agents.splice(at..at, made);
+    if lane.agent_worktrees == AgentWorktrees::Off {
+        lane.agent_worktrees = AgentWorktrees::On;
+    }
+}
+
 fn must_haves() -> MustHaves {
     let artifact = Artifact { path: "work".to_owned(), ..Artifact::default() };
     MustHaves { artifacts: vec![artifact], ..MustHaves::default() }
@@ -158,10 +194,17 @@ impl Script {
                 8..11 => 2,
                 _ => 0,
             },
+            JobRole::Verify { agent, .. } if agent.as_str().starts_with(CANDIDATE) => match self.of(key) % 8 {
+                0 => 1_000,
+                1 => 1,
+                _ => 0,
+            },
             JobRole::Verify { .. } => 0,
             JobRole::Tests | JobRole::MergedTests if cause == 1 => 1 + self.of(key) % 2,
             JobRole::Tests if cause == 2 && self.of(key).is_multiple_of(4) => 1_000,
-            JobRole::Checkpoint { agent } if cause == 3 && agent.as_str() == "a0" => 1 + self.of(key) % 2,
+            JobRole::Checkpoint { agent } if cause == 3 && matches!(agent.as_str(), "a0" | "c1") => {
+                1 + self.of(key) % 2
+            }
             JobRole::Final if self.of("final").is_multiple_of(10) => 1_000,
             _ => 0,
         }
@@ -176,7 +219,29 @@ impl Script {
 
     /// How often a service refuses jobs of that kind before a person has changed something.
     pub fn refusals(&self, key: &str, job: &JobId) -> u32 {
-        u32::from(job.is_attempt() && self.of(&format!("{key} refused")).is_multiple_of(40))
+        let is_refused = job.is_attempt() && self.of(&format!("{key} refused")).is_multiple_of(40);
+        u32::from(is_refused && !self.is_needed(job))
+    }
+
+    /// Whether a candidate that was chosen may fail for ever in the lane, if it has any: one that only waited for the user
+    /// meanwhile is not chosen afterwards.
+    pub fn needs_every_candidate(&self, lane: &LaneId) -> bool {
+        self.of(&format!("{lane} cause")) % 12 == 7
+    }
+
+    fn is_needed(&self, job: &JobId) -> bool {
+        let is_candidate = job.agent().is_some_and(|agent| agent.as_str().starts_with(CANDIDATE));
+        is_candidate && job.lane.as_ref().is_some_and(|lane| self.needs_every_candidate(lane))
+    }
+
+    /// How many lines the candidate changes.
+    pub fn lines(&self, lane: &LaneId, agent: &str) -> u64 {
+        u64::from(self.of(&format!("{lane} {agent} lines")) % 3)
+    }
+
+    /// What the judge says: the number of a candidate, or nothing of use.
+    pub fn verdict(&self, lane: &LaneId) -> &'static str {
+        ["1", "2", "3", "none of them"][self.of(&format!("{lane} verdict")) as usize % 4]
     }
 
     /// In how many milliseconds an outage ends, where the program says so.
@@ -206,7 +271,7 @@ impl Script {
     /// How often a program is missing that gates of that kind, or a set-up, need, before they can fail or pass.
     pub fn missing_programs(&self, key: &str, job: &JobId) -> u32 {
         let is_missing = job.lane.is_some() && self.of(&format!("{key} program")).is_multiple_of(12);
-        u32::from(is_missing && !job.is_attempt())
+        u32::from(is_missing && !job.is_attempt() && !self.is_needed(job))
     }
 
     /// Whether gates of that kind fail in the same way without the changes of their lane, as long as they fail; with what

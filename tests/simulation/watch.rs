@@ -1,6 +1,7 @@
 //! What must hold of the records of a run, in the order in which they become durable.
 
 mod approvals;
+mod candidates;
 pub mod checkpoints;
 mod finish;
 mod pauses;
@@ -39,6 +40,7 @@ pub struct Watch {
     starts: starts::Starts,
     restarts: restarts::Restarts,
     pauses: pauses::Pauses,
+    candidates: candidates::Candidates,
     pub approvals: approvals::Approvals,
     /// Only of some runs: that takes twice as long as the run itself.
     pub checkpoints: Option<checkpoints::Checkpoints>,
@@ -62,6 +64,7 @@ impl Watch {
             starts: Default::default(),
             restarts: Default::default(),
             pauses: Default::default(),
+            candidates: Default::default(),
             approvals: Default::default(),
             finish: Default::default(),
         }
@@ -76,6 +79,7 @@ impl Watch {
             self.starts.see(&self.plan, record),
             self.restarts.see(&self.plan, event),
             self.pauses.see(&self.plan, record),
+            self.candidates.see(&self.plan, event),
             self.approvals.see(&self.plan, record),
             self.finish.see(&self.plan, event),
             self.checkpoints.as_mut().and_then(|checkpoints| checkpoints.see(&self.plan, record)),

@@ -53,6 +53,10 @@ pub struct World {
     open: BTreeSet<(LaneIndex, Option<usize>)>,
     /// Lanes that have worked and are not over.
     holding: BTreeSet<LaneIndex>,
+    /// The candidates that were chosen.
+    chosen: BTreeMap<LaneIndex, usize>,
+    /// What keeps the work of those that were not.
+    kept: BTreeMap<(LaneIndex, usize), CommitId>,
     /// Lanes that the user leaves out.
     skipped: BTreeSet<LaneIndex>,
     /// What people committed on the branches of lanes that are not built again since.
@@ -113,6 +117,8 @@ impl World {
             private: BTreeMap::new(),
             open: BTreeSet::new(),
             holding: BTreeSet::new(),
+            chosen: BTreeMap::new(),
+            kept: BTreeMap::new(),
             skipped: BTreeSet::new(),
             by_hand: BTreeMap::new(),
             damages: 0,
@@ -151,6 +157,9 @@ impl World {
     /// Everything that the lane's agents have to bring.
     pub fn pieces(&self, lane: LaneIndex) -> BTreeSet<String> {
         let plan = self.plan.lane(lane);
+        let is_at_work = |agent: &usize| {
+            plan.agents[*agent].candidate.is_none() || self.chosen.get(&lane).is_none_or(|chosen| chosen == agent)
+        };
         let of_agent = |index: usize| {
             let agent = &plan.agents[index];
             // What may be empty is not done again.
@@ -159,7 +168,49 @@ impl World {
             let own = agent.tasks.iter().filter(move |task| !task.kind.is_human() && !never(&task.id));
             own.map(move |task| format!("{}/{}/{}", plan.id, agent.name, task.id))
         };
-        plan.round(Round::Implementation).flat_map(of_agent).collect()
+        plan.round(Round::Implementation).filter(is_at_work).flat_map(of_agent).collect()
+    }
+
+    pub fn has_candidates(&self) -> bool {
+        self.plan.lanes.iter().any(|lane| lane.candidates().next().is_some())
+    }
+
+    /// Whether all candidates of a lane must have their turn: a refusal in any lane keeps those with its account waiting.
+    pub fn needs_every_candidate(&self) -> bool {
+        let lanes = self.plan.lanes.iter().filter(|lane| lane.candidates().next().is_some());
+        lanes.into_iter().any(|lane| self.script.needs_every_candidate(&lane.id))
+    }
+
+    /// What candidates brought is the same whichever was chosen.
+    pub fn without_names(&self, piece: &str) -> String {
+        let lane = piece.split('/').next().and_then(|lane| self.plan.find(&LaneId::new(lane).ok()?));
+        match lane.filter(|lane| self.plan.lane(*lane).candidates().next().is_some()) {
+            Some(lane) => format!("{} by a candidate", self.id(lane)),
+            None => piece.to_owned(),
+        }
+    }
+
+    /// Only the chosen candidate is in the lane, and what the others did is kept.
+    fn expect_chosen(&mut self, lane: LaneIndex, content: &Content, state: &RunState) {
+        let plan = self.plan.clone();
+        let plan = plan.lane(lane);
+        let chosen = self.chosen.get(&lane).copied();
+        for candidate in plan.candidates().filter(|candidate| chosen != Some(*candidate)) {
+            let (id, name) = (&plan.id, &plan.agents[candidate].name);
+            let own = format!("{id}/{name}/");
+            if content.iter().any(|piece| piece.starts_with(&own)) {
+                self.complain(format!("{id} was merged with the work of {name}, which was not chosen"));
+            }
+            let worker = &state.lane(lane).agents()[candidate];
+            let work = worker.head.as_ref().map(|head| self.content(head)).unwrap_or_default();
+            let kept = self.kept.get(&(lane, candidate)).map(|kept| self.content(kept)).unwrap_or_default();
+            if work.iter().any(|piece| piece.starts_with(&own) && !kept.contains(piece)) {
+                self.complain(format!("{id} was merged and the work of {name} is not kept"));
+            }
+        }
+        if plan.candidates().next().is_some() && !self.chosen.contains_key(&lane) {
+            self.complain(format!("{} was merged and no candidate was chosen", plan.id));
+        }
     }
 
     /// A person's answer: sometimes no, the first time, to a task that has one before it.
@@ -186,6 +237,11 @@ impl World {
                 Event::LaneMerged { lane, .. } | Event::LaneFailed { lane, .. } | Event::LaneBlocked { lane, .. } => {
                     self.holding.remove(&self.plan.find(lane).unwrap());
                 }
+                Event::CandidateChosen { lane, agent, .. } => {
+                    let lane = self.plan.find(lane).unwrap();
+                    let at = self.plan.lane(lane).agents.iter().position(|known| known.name == *agent);
+                    self.chosen.extend(at.map(|at| (lane, at)));
+                }
                 Event::LaneSkipped { lane, .. } => {
                     self.holding.remove(&self.plan.find(lane).unwrap());
                     self.skipped.insert(self.plan.find(lane).unwrap());
@@ -193,6 +249,9 @@ impl World {
                 Event::LaneRolledBack { lane, point, .. } => {
                     self.holding.remove(&self.plan.find(lane).unwrap());
                     self.skipped.remove(&self.plan.find(lane).unwrap());
+                    if point.is_none() {
+                        self.chosen.remove(&self.plan.find(lane).unwrap());
+                    }
                     let stays = |stage: Stage| point.is_some() && stage != Stage::PrePr;
                     self.checkpoints.retain(|(of, stage)| of != lane || stays(*stage));
                 }
@@ -265,6 +324,8 @@ impl World {
     pub fn return_to(&mut self, lane: LaneIndex, seq: u64, then: &LaneState) -> LanePoint {
         let plan = self.plan.clone();
         let mut worktrees = Vec::new();
+        self.chosen.remove(&lane);
+        self.chosen.extend(then.chosen().map(|chosen| (lane, chosen)));
         if let (Some(opened), Some(head)) = (then.worktree(), then.head()) {
             self.lane_branches.insert(lane, head.clone());
             self.open.insert((lane, None));
@@ -324,7 +385,7 @@ impl World {
             }
             Action::OpenWorktree { lane, agent } => self.open_worktree(*lane, *agent, state),
             Action::CommitWork(lane, agent) => self.commit_work(*lane, *agent, state),
-            Action::Snapshot { lane, agent, reason } => vec![self.snapshot(*lane, *agent, *reason)],
+            Action::Snapshot { lane, agent, reason } => vec![self.snapshot(*lane, *agent, *reason, state)],
             Action::MergeAgent(lane, agent) => self.merge_agent(*lane, *agent, lane_branch, state),
             Action::ReleaseAgent(lane, agent) => {
                 self.open.remove(&(*lane, Some(*agent)));
@@ -339,6 +400,9 @@ impl World {
             Action::CheckPullRequests => self.check_pull_requests(state),
             Action::MergePullRequest(lane) => vec![self.merge_pull_request(*lane, state)],
             Action::CleanLane(lane) => {
+                if self.open.iter().any(|(of, agent)| of == lane && agent.is_some()) {
+                    self.complain(format!("{} is over, and an agent has its worktree still", self.id(*lane)));
+                }
                 self.open.remove(&(*lane, None));
                 vec![Event::LaneCleaned { lane: self.id(*lane), kept: vec![] }]
             }
@@ -455,6 +519,9 @@ impl World {
             () => Idle::No,
         };
         self.move_to((lane, agent), head.clone());
+        let lines = self.script.lines(&self.id(lane), self.agent(lane, agent).as_str());
+        let size = self.plan.lane(lane).agents[agent].candidate;
+        let size = size.map(|_| ChangeSize { added: lines, ..ChangeSize::default() });
         // A commit holds everything that is in the worktree.
         self.unkept.remove(&(lane, agent));
         vec![Event::WorkCommitted {
@@ -464,19 +531,25 @@ impl World {
             changed: vec![],
             prohibited: vec![],
             idle,
+            size,
         }]
     }
 
-    fn snapshot(&mut self, lane: LaneIndex, agent: usize, reason: SnapshotReason) -> Event {
+    fn snapshot(&mut self, lane: LaneIndex, agent: usize, reason: SnapshotReason, state: &RunState) -> Event {
         let who = (lane, agent);
         let (lane, agent) = (self.id(lane), Some(self.agent(lane, agent)));
         self.unkept.remove(&who);
-        if self.dice.roll(20) == 0 {
+        let has_candidates = self.plan.lane(who.0).candidates().next().is_some();
+        let is_needed = has_candidates && self.script.needs_every_candidate(&lane);
+        if self.dice.roll(20) == 0 && !is_needed {
             // What passed its gate is committed; what failed may be in the worktree only.
-            if reason != SnapshotReason::Task {
+            if !matches!(reason, SnapshotReason::Task | SnapshotReason::Candidate) {
                 self.unkept.insert(who);
             }
             return Event::SnapshotFailed { lane, agent, reason, error: "no space".into() };
+        }
+        if reason == SnapshotReason::Candidate {
+            self.kept.extend(state.lane(who.0).agents()[who.1].head.clone().map(|head| (who, head)));
         }
         Event::snapshot(lane, agent, reason, commit_name(0), "refs/x".into())
     }
@@ -493,7 +566,11 @@ impl World {
             let failure = Failure::new(FailureKind::Conflict, "conflict");
             return vec![Event::FailureNoted { lane: id, agent: Some(name), task: None, failure }];
         }
-        let theirs = self.branch(lane, agent);
+        // The branch of one that was not chosen at first may be gone.
+        let theirs = match self.plan.lane(lane).agents[agent].candidate {
+            Some(_) => state.lane(lane).agents()[agent].head.clone().unwrap(),
+            None => self.branch(lane, agent),
+        };
         let head = if self.bug == Some(Bug::MergeForgotten) && self.dice.roll(4) == 0 {
             state.lane(lane).head().cloned().unwrap()
         } else {
@@ -542,6 +619,7 @@ impl World {
     fn reset_lane(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
         let base = match state.lane(lane).rebuild() {
             Some(Rebuild::OnMerge(commit)) => commit.clone(),
+            Some(Rebuild::OnFirstBase) => state.lane(lane).first_base().cloned().unwrap(),
             _ => self.git.integration.clone(),
         };
         self.lane_branches.insert(lane, base.clone());

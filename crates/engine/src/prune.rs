@@ -1,7 +1,8 @@
 //! Which snapshots may go (SPEC §4: kept while the lane's work is not merged). Pure.
 //!
 //! A snapshot of an agent that continued its work is superseded by any later readable one of the same agent. Any other
-//! snapshot holds work that was set aside afterwards, and nothing else holds it.
+//! snapshot holds work that was set aside afterwards, and nothing else holds it; those of candidates stay also when their
+//! lane is merged.
 
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ fn fate(snapshots: &[Candidate], at: usize, options: &PruneOptions, now: Timesta
     if !old_enough || !enough_newer {
         return Fate::NotMeant;
     }
-    if it.merged {
+    if it.merged && it.reason != SnapshotReason::Candidate {
         return Fate::Goes;
     }
     if it.intact && newer == 0 {

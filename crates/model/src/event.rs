@@ -46,7 +46,7 @@ pub use run_end::{RunOutcome, StopReason};
 pub use run_moved::{Place, RunMoved, relocate};
 pub use run_started::{AGENT_BRANCHES, LANE_BRANCHES, Owner, PLANNING, RunOptions, RunStarted, SPECIALIST_ERRORS};
 pub use snapshot_reason::{CheckedOut, SnapshotReason};
-pub use work::{Idle, Reading};
+pub use work::{ChosenBy, Idle, Reading};
 pub use worktree::Worktree;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -214,6 +214,16 @@ pub enum Event {
     },
     /// The user said something to its agents, also while one works; later prompts have it as well.
     MessageSent { lane: LaneId, message: String },
+    /// The user chose another of its candidates; it takes effect before the lane is merged.
+    CandidatePicked { lane: LaneId, agent: AgentName },
+    /// One of its candidates continues as the lane's agent; the work of the others is kept. Before that all of them have
+    /// passed their gates or failed, or the one that was chosen has failed.
+    CandidateChosen {
+        lane: LaneId,
+        agent: AgentName,
+        /// What decided.
+        by: ChosenBy,
+    },
     /// Its merge with the integration branch is created and not yet published.
     MergeStaged {
         lane: LaneId,
@@ -451,6 +461,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Idle::is_no")]
         #[cfg_attr(feature = "schema", schemars(extend("enum" = ["task", "agent"])))]
         idle: Idle,
+        /// How much a candidate changed; absent: no candidate.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        size: Option<ChangeSize>,
     },
     /// A person moved the branch while nothing of the run was at work there, or its head was lost and it was made again
     /// from the files of its worktree. The lane has what the branch holds now, and is judged again.

@@ -159,9 +159,23 @@ impl Plan {
         self
     }
 
-    /// Whether gates are run after `task`: its own or those after every task.
-    pub fn is_gated(&self, task: &Task) -> bool {
-        !task.verify.is_empty() || !self.gates.atomic.is_empty()
+    /// The commands that judge `task` of the agent at `agent`: its own, those after every task, and at the end of a candidate's
+    /// work all that the lane is judged by.
+    pub fn gate_after<'p>(
+        &'p self,
+        lane: &'p Lane,
+        agent: usize,
+        task: &'p Task,
+    ) -> impl Iterator<Item = &'p CommandLine> {
+        let agent = &lane.agents[agent];
+        let is_last = agent.candidate.is_some() && agent.tasks[agent.last_own_task()].id == task.id;
+        let of_lane = self.gates.checkpoint.iter().chain(&lane.tests).filter(move |_| is_last);
+        task.verify.iter().chain(&self.gates.atomic).chain(of_lane)
+    }
+
+    /// Whether there are any.
+    pub fn is_gated(&self, lane: &Lane, agent: usize, task: &Task) -> bool {
+        self.gate_after(lane, agent, task).next().is_some()
     }
 
     pub fn find(&self, id: &LaneId) -> Option<LaneIndex> {
@@ -314,6 +328,11 @@ impl Lane {
         (0..self.agents.len()).filter(move |&agent| self.agents[agent].round == round)
     }
 
+    /// Its candidates, of which one is chosen; there are none or several, and no other agent does its tasks then.
+    pub fn candidates(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        (0..self.agents.len()).filter(move |&agent| self.agents[agent].candidate.is_some())
+    }
+
     /// The last implementation agent with a task that is not a person's; if there is none, the last one.
     pub fn last_worker(&self) -> Option<usize> {
         let works = |agent: &usize| self.agents[*agent].tasks.iter().any(|task| !task.kind.is_human());
@@ -368,6 +387,9 @@ pub struct Agent {
     /// Whether its work may change no file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_empty: bool,
+    /// Its number, from 1, where it is one of several that do the same and of which one is chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<u32>,
     /// Done one after another; never empty.
     pub tasks: Vec<Task>,
 }
@@ -493,6 +515,8 @@ word_enum! {
         Requirements = "requirements",
         /// Does the lane's tasks.
         Implementation = "implementation",
+        /// Chooses one of the candidates that did them.
+        Judge = "judge",
         /// Approves or rejects what was done.
         Review = "review",
     }

@@ -153,6 +153,7 @@ pub fn plan_agent(name: &str, tasks: Vec<Task>) -> Agent {
         env: Default::default(),
         timeout: None,
         allow_empty: false,
+        candidate: None,
         tasks,
     }
 }
@@ -259,6 +260,7 @@ impl Story {
             changed: vec!["src/auth.ts".to_owned()],
             prohibited: Vec::new(),
             idle: Idle::No,
+            size: None,
         })
         .then(Event::AgentMerged { lane: lane(id), agent: agent("engineer"), head: commit('c') })
         .moved(id, LaneStage::Implementation, LaneStage::AwaitingUserApproval)

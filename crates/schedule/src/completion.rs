@@ -83,7 +83,7 @@ fn in_minutes(age: Duration) -> String {
 
 fn standing(worker: &AgentState) -> Standing {
     match &worker.step {
-        AgentStep::Done => Standing::Complete,
+        AgentStep::Done | AgentStep::Unchosen { .. } => Standing::Complete,
         AgentStep::Failed(failure)
         | AgentStep::PermanentlyFailed(failure)
         | AgentStep::Judging(failure)

@@ -27,6 +27,7 @@ pub use next_lane::{Blocker, Claim, NextLane, blocker, contention, next_lane};
 pub use run_loop::{RunLoop, RunLoopError, Step};
 pub use state::agent::{AgentState, AgentStep, RestartFrom};
 pub use state::gate::{FailedGate, Gate};
+pub use state::lane::candidates::Unpickable;
 pub use state::lane::merge::Rebuild;
 pub use state::lane::proposal::ProposalState;
 pub use state::lane::recovery::Recovery;

@@ -119,8 +119,11 @@ pub fn read_status(path: &Path) -> Option<AgentStatus> {
     };
     let capitals = |name| text(&object, name).to_ascii_uppercase();
     let (status, decision) = (capitals("status"), capitals("decision"));
-    let fault = check_word("status", &status, &STATUS_WORDS)
-        .or_else(|| check_word("decision", &decision, &DECISION_WORDS).filter(|_| !decision.is_empty()));
+    let fault = check_word("status", &status, &STATUS_WORDS).or_else(|| {
+        check_word("decision", &decision, &DECISION_WORDS)
+            // The number of a candidate.
+            .filter(|_| !decision.is_empty() && decision.parse::<u32>().is_err())
+    });
     let report = AgentReport {
         fault: fault.unwrap_or_default(),
         message: reason(&object, ["error_message", "blocked_by"], &status, &STATUS_KEYS),

@@ -1,6 +1,6 @@
 //! What a run must come to, which its plan and its script alone decide.
 
-use lanewright_model::{Agent, JobId, JobRole, LaneIndex, MergeMode, MustHavesRule, Round};
+use lanewright_model::{Agent, JobId, JobRole, LaneIndex, MergeMode, MustHavesRule, Round, Task};
 
 use super::World;
 
@@ -45,7 +45,10 @@ impl World {
             && self.script.must_haves() != MustHavesRule::Report
             && self.script.lacking_heads(&plan.id) >= most;
         let tests_fail = !plan.tests.is_empty() && self.always_fails(Some(lane), JobRole::Tests);
-        lacks || tests_fail || (0..plan.agents.len()).any(|agent| self.is_agent_hopeless(lane, agent))
+        let mut others = (0..plan.agents.len()).filter(|agent| plan.agents[*agent].candidate.is_none());
+        let mut candidates = plan.candidates().peekable();
+        let none_passes = candidates.peek().is_some() && candidates.all(|agent| self.is_agent_hopeless(lane, agent));
+        lacks || tests_fail || none_passes || others.any(|agent| self.is_agent_hopeless(lane, agent))
     }
 
     fn is_agent_hopeless(&self, lane: LaneIndex, at: usize) -> bool {
@@ -54,8 +57,16 @@ impl World {
         let attempt = |task| JobRole::Attempt { agent: agent.name.clone(), task };
         let mut own = agent.tasks.iter().filter(|task| !task.kind.is_human());
         let idle = |task| self.script.idle_passes(&plan.id, agent.name.as_str(), task) >= ALWAYS;
+        if agent.round == Round::Judge {
+            return false;
+        }
+        let verify = |task: &Task| {
+            let role = JobRole::Verify { agent: agent.name.clone(), task: task.id.clone() };
+            self.plan.is_gated(plan, at, task) && self.always_fails(Some(lane), role)
+        };
         let is_judged = agent.round == Round::Implementation && !self.plan.gates.checkpoint.is_empty();
         own.clone().any(|task| self.always_fails(Some(lane), attempt(task.id.clone())))
+            || own.clone().any(verify)
             || plan.must_change_files(at) && own.all(|task| idle(&task.id))
             || is_judged && self.always_fails(Some(lane), JobRole::Checkpoint { agent: agent.name.clone() })
     }

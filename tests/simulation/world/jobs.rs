@@ -136,6 +136,7 @@ impl World {
     pub(super) fn outcome(&mut self, job: &JobId) -> End {
         let lane = self.lane_of(job);
         let key = self.key_of(job);
+        let refusals = if self.needs_every_candidate() { 0 } else { self.script.refusals(&key, job) };
         let tries = self.tries.entry(key.clone()).or_default();
         *tries += 1;
         let lost = self.script.lost_supervisors(&key, job);
@@ -143,7 +144,7 @@ impl World {
             return (exit(ExitCause::Lost, -1), None, None);
         }
         let out = lost + self.script.outages(&key, job);
-        let refused = out + self.script.refusals(&key, job);
+        let refused = out + refusals;
         if *tries <= refused {
             let kind = if *tries <= out { OutageKind::Quota } else { OutageKind::Refused };
             let until = self.script.outage_end(&key).map(|wait| Timestamp::from_unix_millis(self.now + wait));
@@ -167,6 +168,12 @@ impl World {
         });
         if reviewer && job.is_attempt() {
             let decision = if fails { "REJECTED" } else { "APPROVED" }.to_owned();
+            return (exit(ExitCause::Exited, 0), Some(AgentReport { decision, ..AgentReport::default() }), None);
+        }
+        let is_judge = lane.is_some_and(|lane| self.plan.lane(lane).round(Round::Judge).next().is_some())
+            && job.agent().is_some_and(|agent| agent.as_str() == "judge");
+        if let (true, false, Some(lane)) = (is_judge && job.is_attempt(), fails, lane) {
+            let decision = self.script.verdict(&self.plan.lane(lane).id).to_owned();
             return (exit(ExitCause::Exited, 0), Some(AgentReport { decision, ..AgentReport::default() }), None);
         }
         if let (true, Some(complains)) = (fails, self.script.fails_in_base(&key, job)) {

@@ -2,7 +2,7 @@
 
 use lanewright_model::event::Event;
 use lanewright_model::{
-    CommitId, Failure, FailureKind, LaneIndex, MergeMode, MustHavesRule, Outage, OutageKind, PullRequest, Round, Stage,
+    CommitId, Failure, FailureKind, LaneIndex, MergeMode, MustHavesRule, Outage, OutageKind, PullRequest, Stage,
 };
 use lanewright_schedule::RunState;
 
@@ -21,7 +21,7 @@ impl World {
             self.complain(format!("{id} would be merged without work that was accepted"));
         }
         if self.fails_once(&format!("{lane:?} conflict"), self.script.lane_conflict(&id)) {
-            let agent = self.plan.lane(lane).round(Round::Implementation).next_back();
+            let agent = state.lane(lane).last_worker(self.plan.lane(lane));
             let agent = agent.map(|agent| self.agent(lane, agent));
             let failure = Failure::new(FailureKind::Conflict, "conflict");
             return vec![Event::FailureNoted { lane: id, agent, task: None, failure }];
@@ -77,6 +77,7 @@ impl World {
         if !content.is_superset(&self.pieces(lane)) {
             self.complain(format!("{id} was merged without all of its work"));
         }
+        self.expect_chosen(lane, &content, state);
         if self.by_hand.get(&lane).is_some_and(|by_hand| !content.is_superset(by_hand)) {
             self.complain(format!("{id} was merged without what a person committed"));
         }
@@ -142,6 +143,7 @@ impl World {
         if !self.content(&head).is_superset(&self.pieces(lane)) {
             self.complain(format!("the pull request of {id} was opened without all of its work"));
         }
+        self.expect_chosen(lane, &self.content(&head), state);
         let target = state.proposal_target(lane);
         let opened = |of: &LaneIndex| self.pulls.contains_key(of);
         if target != "main"

@@ -6,7 +6,7 @@ use lanewright_model::{Plan, Round};
 
 use super::preview::tasks;
 use super::values::TaskValues;
-use super::{PromptError, ReportValues, Templates, Values};
+use super::{CandidateValues, PromptError, ReportValues, Templates, Values};
 
 /// In place of a task's prompt, to see whether a template shows it.
 const MARKER: &str = "LANEWRIGHT-TASK-PROMPT";
@@ -15,13 +15,23 @@ const MARKER: &str = "LANEWRIGHT-TASK-PROMPT";
 struct Samples {
     texts: Vec<String>,
     reports: Vec<ReportValues>,
+    candidates: Vec<CandidateValues<'static>>,
 }
 
 impl Samples {
     fn new(count: usize) -> Self {
         let texts = (0..count).map(|number| format!("sample {number}")).collect();
         let report = |number| ReportValues { agent: format!("agent{number}"), text: "A report.".to_owned() };
-        Self { texts, reports: (0..count).map(report).collect() }
+        let candidate = |number| CandidateValues {
+            number: number as u32,
+            runner: "sample",
+            model: None,
+            base: "BASE",
+            head: "HEAD",
+            size: "1 file changed, +1 -0".to_owned(),
+        };
+        let candidates = (1..=count).map(candidate).collect();
+        Self { texts, reports: (0..count).map(report).collect(), candidates }
     }
 }
 
@@ -29,7 +39,7 @@ impl Samples {
 type Give = for<'a> fn(&mut Values<'a>, &'a Samples);
 
 /// Every value that is there or not, depending on what happened before.
-const OPTIONAL: [Give; 12] = [
+const OPTIONAL: [Give; 13] = [
     |values, samples| values.failures = &samples.texts,
     |values, samples| values.complaints = &samples.texts,
     |values, samples| values.refusals = &samples.texts,
@@ -39,6 +49,7 @@ const OPTIONAL: [Give; 12] = [
     |values, samples| values.done = samples.texts.iter().map(String::as_str).collect(),
     |values, samples| values.remarks = &samples.texts,
     |values, samples| values.reports = &samples.reports,
+    |values, samples| values.candidates = &samples.candidates,
     |values, _| values.salvaged = Some("refs/sample"),
     |values, _| values.branch = "sample",
     |values, _| values.last_chance = true,

@@ -19,12 +19,13 @@ pub use check::check;
 pub use commit::{CommitValues, check_commit_message, commit_message};
 pub use past_failures::PastFailures;
 pub use preview::{Prompt, preview};
-pub use values::{ReportValues, Values};
+pub use values::{CandidateValues, ReportValues, Values};
 
 /// The templates that Lanewright includes, by name. Those of the rounds include the others.
-const INCLUDED: [(&str, &str); 6] = [
+const INCLUDED: [(&str, &str); 7] = [
     ("history.md", include_str!("../../templates/prompts/history.md")),
     ("implementation.md", include_str!("../../templates/prompts/implementation.md")),
+    ("judge.md", include_str!("../../templates/prompts/judge.md")),
     ("macros.md", include_str!("../../templates/prompts/macros.md")),
     ("requirements.md", include_str!("../../templates/prompts/requirements.md")),
     ("review.md", include_str!("../../templates/prompts/review.md")),

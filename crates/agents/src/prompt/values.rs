@@ -27,6 +27,7 @@ pub struct Values<'a> {
     pub head: &'a str,
     pub branch: &'a str,
     pub reports: &'a [ReportValues],
+    pub candidates: &'a [CandidateValues<'a>],
     pub remarks: &'a [String],
     pub done: Vec<&'a str>,
     pub changed: &'a [String],
@@ -56,6 +57,18 @@ pub struct ReportValues {
     pub text: String,
 }
 
+/// A candidate that a judge can choose.
+#[derive(Debug, Clone, Serialize)]
+pub struct CandidateValues<'a> {
+    pub number: u32,
+    pub runner: &'a str,
+    pub model: Option<&'a str>,
+    pub base: &'a str,
+    pub head: &'a str,
+    /// How much it changed, in words.
+    pub size: String,
+}
+
 /// The commands that judge the work.
 #[derive(Debug, Clone, Serialize)]
 pub struct GateValues {
@@ -79,7 +92,7 @@ impl<'a> Values<'a> {
             interfaces: &task.interfaces,
             acceptance_criteria: &task.acceptance_criteria,
             must_haves: must_haves(lane, who, task),
-            criteria: lane.criteria.as_deref().filter(|_| who.round == Round::Review),
+            criteria: lane.criteria.as_deref().filter(|_| matches!(who.round, Round::Review | Round::Judge)),
             owns: &lane.owns,
             ownership: lane.ownership.word(),
             must_change_files: lane.must_change_files(agent),
@@ -89,6 +102,7 @@ impl<'a> Values<'a> {
             head: "HEAD",
             branch: "",
             reports: &[],
+            candidates: &[],
             remarks: &[],
             done: Vec::new(),
             changed: &[],
@@ -115,9 +129,10 @@ fn must_haves(lane: &Lane, agent: &Agent, task: &Task) -> Vec<String> {
     requirements.filter(|line| !task.prompt.contains(line.as_str())).collect()
 }
 
-/// The tasks of the lane's implementation round.
+/// The tasks of the lane's implementation round, those of candidates once.
 fn asked(lane: &Lane) -> Vec<TaskValues<'_>> {
     let agents = lane.round(Round::Implementation).map(|agent| &lane.agents[agent]);
+    let agents = agents.filter(|agent| agent.candidate.is_none_or(|number| number == 1));
     agents.flat_map(|agent| agent.tasks.iter().map(|task| TaskValues::of(agent, task))).collect()
 }
 

@@ -120,7 +120,10 @@ impl Expected {
         for at in state.plan().indices() {
             let lane = state.lane(at);
             if lane.is_left_to_do() && !lane.is_half_rolled_back() {
-                let is_done = |agent: usize| lane.agents()[agent].step == AgentStep::Done;
+                let is_done = |agent: usize| {
+                    let agent = &lane.agents()[agent];
+                    agent.step == AgentStep::Done || agent.is_unchosen()
+                };
                 let open = open_worktrees(state, at).into_iter().filter(|open| !open.agent.is_some_and(is_done));
                 found.extend(open.map(|open| self.holding(lane, state.plan().lane(at), open)));
             }
@@ -157,6 +160,7 @@ fn is_unjudged(step: &AgentStep) -> bool {
         | AgentStep::Asking
         | AgentStep::Blocked(_)
         | AgentStep::PermanentlyFailed(_)
+        | AgentStep::Unchosen { .. }
         | AgentStep::Done => false,
         AgentStep::Running(_) | AgentStep::Committing | AgentStep::Verifying(_) | AgentStep::Snapshotting => true,
         AgentStep::Merging | AgentStep::Gating(_) | AgentStep::Judging(_) | AgentStep::Salvaging(..) => true,

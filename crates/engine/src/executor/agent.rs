@@ -183,9 +183,10 @@ impl Executor {
             let names = listed(&state_files, FILES);
             events.push(self.note(lane, format!("state files in the worktree of {name} are not committed: {names}")));
         }
-        let (agent, head) = (name.clone(), committed.head);
+        let (at, agent, head) = (agent, name.clone(), committed.head);
         events.extend(noted);
-        events.push(Event::WorkCommitted { lane: id, agent, head, changed, prohibited, idle });
+        let size = plan.agents[at].candidate.map(|_| self.size_between(start, &head)).transpose()?;
+        events.push(Event::WorkCommitted { lane: id, agent, head, changed, prohibited, idle, size });
         Ok(events)
     }
 
@@ -270,16 +271,13 @@ impl Executor {
 
     pub(super) fn release_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let worktree = self.workplace(lane, agent, state)?;
-        let head = lane_head(state, lane)?;
+        let mut kept_by = vec![lane_head(state, lane)?];
+        kept_by.extend(state.lane(lane).kept_candidates().map(|(_, commit)| commit.clone()));
         let context = self.lane_context(lane, state);
         Ok(self.task(lane, state, move |executor| {
             let mut events = executor.reopen_if_lost(&worktree.path, &context)?;
-            let left = executor.release_worktree(
-                &executor.holder(lane, Some(agent)),
-                &worktree,
-                std::slice::from_ref(&head),
-                &context,
-            )?;
+            let holder = executor.holder(lane, Some(agent));
+            let left = executor.release_worktree(&holder, &worktree, &kept_by, &context)?;
             let name = executor.agent_name(lane, agent);
             for left in left {
                 events.push(executor.leftover(lane, agent, left)?);

@@ -11,6 +11,10 @@ use lanewright_schedule::RunState;
 use super::{Executor, Prepared, Result, lane_head};
 
 impl Executor {
+    pub(super) fn size_between(&self, from: &CommitId, to: &CommitId) -> Result<ChangeSize, GitError> {
+        Ok(size_of(&self.repository.changes(from.as_str(), to.as_str())?))
+    }
+
     pub(super) fn measure_changes(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let (head, base) = (lane_head(state, lane)?, state.lane(lane).first_base().cloned());
         Ok(self.task(lane, state, move |executor| {

@@ -83,6 +83,7 @@ impl Executor {
         let rebuild = lane_state.rebuild().cloned().ok_or(ExecutorError::Missing("the lane's new base"))?;
         let head = lane_head(state, lane)?;
         let (context, worktree) = (self.lane_context(lane, state), lane_state.worktree().cloned());
+        let first = lane_state.first_base().cloned();
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let mut events = match &worktree {
@@ -92,6 +93,7 @@ impl Executor {
             let kept = executor.keep_commit(lane, &head, context.at)?;
             let base = match &rebuild {
                 Rebuild::OnIntegration => executor.integration()?,
+                Rebuild::OnFirstBase => first.clone().ok_or(ExecutorError::Missing("the lane's first base"))?,
                 Rebuild::OnMerge(commit) => executor.merge_again(lane, commit, &head)?,
             };
             let branch = Some(executor.lane_branch(lane));
@@ -113,12 +115,13 @@ impl Executor {
         let merged = lane_state.merged().cloned().ok_or(ExecutorError::Missing("the lane's merge"))?;
         let head = lane_head(state, lane)?;
         let context = self.lane_context(lane, state);
-        let worktree = lane_state.worktree().cloned();
+        let kept: Vec<CommitId> = lane_state.kept_candidates().map(|(_, commit)| commit.clone()).collect();
+        let (worktree, snapshots) = (lane_state.worktree().cloned(), lane_state.snapshots().to_vec());
         let placements = lane_state.placement().number();
         let agents: Vec<usize> =
             (0..lane_state.agents().len()).filter(|&agent| lane_state.agents()[agent].start.is_some()).collect();
         Ok(self.task(lane, state, move |executor| {
-            let kept_by = [merged.clone(), head.clone()];
+            let kept_by = [&[merged.clone(), head.clone()], &kept[..]].concat();
             let holder = executor.holder(lane, None);
             let mut events = Vec::new();
             let mut left = Vec::new();
@@ -137,7 +140,7 @@ impl Executor {
             // A lane that is not merged locally keeps its branch and its snapshots.
             if executor.facts.options.merge == MergeMode::Local {
                 executor.delete_branch(&executor.lane_branch(lane), &kept_by, &mut kept);
-                kept.extend(git::delete_references(&executor.repository, &context.known)?);
+                kept.extend(git::delete_references(&executor.repository, &snapshots)?);
             }
             executor.forget_placement(&executor.id(lane), placements);
             events.push(Event::LaneCleaned { lane: executor.id(lane), kept });
@@ -160,7 +163,8 @@ impl Executor {
         let Some(merged) = lane_state.merged().filter(|_| is_local && lane_state.worktree().is_none()) else {
             return Ok(());
         };
-        let kept_by: Vec<CommitId> = [Some(merged), lane_state.head()].into_iter().flatten().cloned().collect();
+        let kept = lane_state.kept_candidates().map(|(_, commit)| commit);
+        let kept_by: Vec<CommitId> = std::iter::once(merged).chain(lane_state.head()).chain(kept).cloned().collect();
         for branch in self.branches(lane, state).iter().filter(|it| self.repository.is_of_before(it, outage)) {
             self.delete_branch(branch, &kept_by, &mut Vec::new());
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lanewright_git::{self as git, Checkout, Integrated, Integration, Merge, Mode, Publication};
 use lanewright_model::event::Event;
-use lanewright_model::{CommitId, LaneIndex, Round};
+use lanewright_model::{CommitId, LaneIndex};
 use lanewright_schedule::RunState;
 
 use super::tracking::errors_of;
@@ -68,13 +68,13 @@ impl Executor {
     }
 
     /// The message of the one commit of a lane.
-    fn squash_message(&self, lane: LaneIndex, [base, head]: [&CommitId; 2]) -> Result<String> {
+    fn squash_message(&self, lane: LaneIndex, workers: &[usize], [base, head]: [&CommitId; 2]) -> Result<String> {
         let (id, plan) = (self.id(lane), self.plan.lane(lane));
         let Some(template) = &self.plan.commit_message else {
             return Ok(format!("Lane {id}{}", plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default()));
         };
         let files = self.repository.changed_paths(base, head)?;
-        let agents: Vec<&str> = plan.round(Round::Implementation).map(|at| plan.agents[at].name.as_str()).collect();
+        let agents: Vec<&str> = workers.iter().map(|&at| plan.agents[at].name.as_str()).collect();
         let task_name = plan.name.as_deref().unwrap_or(id.as_str());
         self.commit_message(template, lane, (&agents.join(", "), 1), ("", task_name), &files)
     }
@@ -83,6 +83,8 @@ impl Executor {
         let head = lane_head(state, lane)?;
         let (context, worktree) = (self.lane_context(lane, state), state.lane(lane).worktree().cloned());
         let base = state.lane(lane).base().cloned().ok_or(ExecutorError::Missing("the lane's base"))?;
+        let plan = self.plan.lane(lane);
+        let (worker, workers) = (state.lane(lane).last_worker(plan), state.lane(lane).workers(plan));
         let accepted = state.lane(lane).accepted().to_vec();
         let errors = errors_of(state, lane);
         let digest = state.digest_of_merge(lane);
@@ -96,7 +98,7 @@ impl Executor {
             let onto = executor.integration()?;
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             let reserved = executor.reserved(lane, Some(&base), &errors, (&onto, &head))?;
-            let squash_message = executor.squash_message(lane, [&base, &head])?;
+            let squash_message = executor.squash_message(lane, &workers, [&base, &head])?;
             let last_trailers: Vec<(&str, &str)> = Some(("Plan", digest.as_str()))
                 .filter(|(_, digest)| !digest.is_empty())
                 .into_iter()
@@ -129,7 +131,7 @@ impl Executor {
                     return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto, plan }]);
                 }
                 Integrated::Conflict(paths) => {
-                    let assignee = plan.last_worker();
+                    let assignee = worker;
                     let with = format!("what was merged into {} meanwhile", executor.facts.base_branch);
                     events.push(executor.conflict(lane, assignee, paths, &with));
                     return Ok(events);
@@ -146,7 +148,7 @@ impl Executor {
                     let paths = clashes.by_case.into_iter().flat_map(|(own, there)| [own, there]).collect();
                     let branch = &executor.facts.base_branch;
                     let with = format!("what was merged into {branch} meanwhile: names differ only by letter case");
-                    return Ok(vec![executor.conflict(lane, plan.last_worker(), paths, &with)]);
+                    return Ok(vec![executor.conflict(lane, worker, paths, &with)]);
                 }
                 for (own, there) in clashes.by_number {
                     let message = format!("added {own} beside {there}, which has the same number");

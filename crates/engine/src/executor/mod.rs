@@ -290,7 +290,8 @@ impl Executor {
     fn lane_context(&self, lane: LaneIndex, state: &RunState) -> LaneContext {
         let lane_state = state.lane(lane);
         let at = lane_state.since().unwrap_or_else(|| self.clock.now());
-        let (known, landed) = (lane_state.snapshots().to_vec(), lane_state.merged().is_some());
+        let known = lane_state.snapshots().iter().chain(lane_state.kept_candidates()).cloned().collect();
+        let landed = lane_state.merged().is_some();
         let bases = lane_state.base().into_iter().chain([&self.facts.base_commit]).cloned().collect();
         LaneContext { lane, at, known, holdings: self.holdings(lane, state), bases, landed }
     }

@@ -8,7 +8,7 @@ use lanewright_model::event::{CheckedOut, Event, SnapshotReason};
 use lanewright_model::{AgentName, CommitId, LaneId, LaneIndex, Round, Timestamp};
 use lanewright_schedule::RunState;
 
-use super::{Answer, Executor, LaneContext, Prepared, Result};
+use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result};
 use crate::executor::crash::{CrashPoint, crash_point};
 
 /// The trailer of a snapshot's commit that says why it was taken.
@@ -35,7 +35,10 @@ impl Executor {
         reason: SnapshotReason,
         state: &RunState,
     ) -> Prepared {
-        let worktree = self.workplace(lane, agent, state)?;
+        let worktree = match (self.workplace(lane, agent, state), reason) {
+            (Err(_), SnapshotReason::Candidate) => return self.keep_candidate(lane, agent, state),
+            (worktree, _) => worktree?,
+        };
         // Asked again after a crash, it finds the ref that it made before.
         let at = state.lane(lane).agents()[agent].keep_since.unwrap_or_else(|| self.clock.now());
         let context = LaneContext { at, ..self.lane_context(lane, state) };
@@ -62,6 +65,20 @@ impl Executor {
                 *unchanged = tree(commit).is_some_and(|saved| tree(&known).is_some_and(|known| known == saved));
             }
             vec![event]
+        }))
+    }
+
+    /// Keeps the work of a candidate that was not chosen and has no worktree any more.
+    fn keep_candidate(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
+        let worker = &state.lane(lane).agents()[agent];
+        let head = worker.head.clone().ok_or(ExecutorError::Missing("the candidate's head"))?;
+        let at = worker.keep_since.unwrap_or_else(|| self.clock.now());
+        let context = LaneContext { at, ..self.lane_context(lane, state) };
+        let executor = self.clone();
+        Ok(Box::new(move |emit| {
+            let name = executor.agent_name(lane, agent);
+            let kept = executor.retry_with_repairs(&context, emit, || executor.keep_commit(lane, &head, at));
+            vec![executor.snapshot_event(lane, &name, SnapshotReason::Candidate, kept)]
         }))
     }
 
@@ -115,7 +132,7 @@ impl Executor {
     ) -> Option<CommitId> {
         let (who, worker) = (&self.plan.lane(lane).agents[agent], &state.lane(lane).agents()[agent]);
         let after_commit = reason == SnapshotReason::Task && who.round == Round::Implementation;
-        let untouched = after_commit && !self.plan.is_gated(who.tasks.get(worker.task)?);
+        let untouched = after_commit && !self.plan.is_gated(self.plan.lane(lane), agent, who.tasks.get(worker.task)?);
         worker.head.clone().filter(|_| untouched)
     }
 

@@ -199,6 +199,7 @@ fn candidates(plan: &Arc<Plan>, records: &[Record], lanes: &[LaneIndex]) -> Resu
 fn passed_tasks(plan: &Lane, lane: &LaneState) -> Vec<usize> {
     let count = |(worker, agent): (&lanewright_schedule::AgentState, &lanewright_model::Agent)| match worker.step {
         AgentStep::Merging | AgentStep::Gating(_) | AgentStep::Done => agent.tasks.len(),
+        AgentStep::Unchosen { passed: true } => agent.tasks.len(),
         _ => worker.task,
     };
     lane.agents().iter().zip(&plan.agents).map(count).collect()

@@ -11,7 +11,7 @@ pub struct AgentReport {
     /// `COMPLETE`, `ERROR`, `BLOCKED`, or another word that it wrote.
     #[serde(default)]
     pub status: String,
-    /// `APPROVED`, `REJECTED`, `PENDING` or empty.
+    /// `APPROVED`, `REJECTED`, `PENDING`, the number of the candidate that a judge names, or empty.
     #[serde(default)]
     pub decision: String,
     /// Why it failed or is blocked.

@@ -133,6 +133,8 @@ impl Event {
                 Facts { task: Some(task), ..Facts::of(lane).by(agent).milestone() }
             }
             Self::GateAnswered { lane, message, .. } => Facts { notes: message, ..Facts::about(lane).milestone() },
+            Self::CandidatePicked { lane, .. } => Facts::about(lane).milestone(),
+            Self::CandidateChosen { lane, .. } => Facts::of(lane).milestone(),
             Self::MessageSent { lane, message } => Facts { notes: message, ..Facts::about(lane).milestone() },
             Self::LaneMoved { lane, to, .. } => {
                 Facts { is_of_lane: *to <= LaneStage::AwaitingUserApproval, ..Facts::about(lane) }

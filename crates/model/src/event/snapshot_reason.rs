@@ -15,6 +15,8 @@ crate::word_enum! {
         Stop = "stop",
         /// Work is about to be put aside for a new base.
         Reset = "reset",
+        /// Another candidate was chosen; the work is kept until `clean`.
+        Candidate = "candidate",
         /// A rollback is about to put work aside.
         Rollback = "rollback",
         /// An attempt has worked for the configured interval.
@@ -38,7 +40,7 @@ impl SnapshotReason {
         match self {
             Self::Task | Self::Interval | Self::ToolCalls | Self::Risky | Self::Request => true,
             Self::Failure | Self::Timeout | Self::Stop | Self::External => true,
-            Self::Reset | Self::Rollback | Self::Restore => false,
+            Self::Reset | Self::Candidate | Self::Rollback | Self::Restore => false,
         }
     }
 
@@ -48,7 +50,7 @@ impl SnapshotReason {
         match self {
             Self::Interval | Self::ToolCalls | Self::Risky | Self::External => true,
             Self::Task | Self::Failure | Self::Timeout | Self::Stop | Self::Reset | Self::Rollback => false,
-            Self::Request | Self::Restore => false,
+            Self::Candidate | Self::Request | Self::Restore => false,
         }
     }
 
@@ -58,7 +60,7 @@ impl SnapshotReason {
         match self {
             Self::Failure | Self::Timeout | Self::Stop | Self::Risky | Self::Request | Self::Restore => true,
             Self::Task | Self::Interval | Self::ToolCalls => false,
-            Self::Reset | Self::Rollback | Self::External => false,
+            Self::Reset | Self::Candidate | Self::Rollback | Self::External => false,
         }
     }
 
@@ -68,7 +70,7 @@ impl SnapshotReason {
         match self {
             Self::Task | Self::Interval | Self::ToolCalls => true,
             Self::Failure | Self::Timeout | Self::Stop | Self::Reset | Self::Rollback => false,
-            Self::Risky | Self::Request | Self::Restore | Self::External => false,
+            Self::Candidate | Self::Risky | Self::Request | Self::Restore | Self::External => false,
         }
     }
 }

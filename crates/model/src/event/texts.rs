@@ -53,7 +53,7 @@ impl Event {
             Self::AgentMerged { .. } | Self::AgentReset { .. } | Self::ChangesMeasured { .. } => {}
             Self::MergeStaged { .. } | Self::MergeSuperseded { .. } | Self::MergesBisected { .. } => {}
             Self::LaneMerged { .. } | Self::BranchPushed { .. } | Self::PullRequestOpened { .. } => {}
-            Self::PullRequestChanged { .. } => {}
+            Self::PullRequestChanged { .. } | Self::CandidatePicked { .. } | Self::CandidateChosen { .. } => {}
         }
     }
 }

@@ -29,6 +29,20 @@ crate::word_enum! {
     }
 }
 
+crate::word_enum! {
+    /// Why a candidate was chosen.
+    ChosenBy {
+        /// The user picked it.
+        User = "user",
+        /// The judge named it.
+        Judge = "judge",
+        /// No other one passed.
+        Only = "only",
+        /// It changed the fewest lines of those that passed; of equal ones it is the first.
+        Size = "size",
+    }
+}
+
 impl Idle {
     pub(super) fn is_no(&self) -> bool {
         *self == Self::No

@@ -74,7 +74,7 @@ fn any_beginning() -> impl Strategy<Value = Vec<Event>> {
 fn any_plan() -> impl Strategy<Value = Plan> {
     let gates = proptest::sample::subsequence(Approval::ALL, 0..=Approval::ALL.len());
     let texts = (option::of(any_text()), option::of(any_text()));
-    (texts, gates, any::<[bool; 3]>()).prop_map(|((title, name), gates, [judged, asks, named])| {
+    (texts, gates, any::<[bool; 4]>()).prop_map(|((title, name), gates, [judged, asks, named, compared])| {
         let mut parts = PlanParts::from(plan(&[("SL-1", &[], &gates), ("SL-2", &["SL-1"], &[])]));
         let interface =
             |id: &str, provider| Interface { id: id.to_owned(), text: String::new(), closed: named, provider };
@@ -85,6 +85,11 @@ fn any_plan() -> impl Strategy<Value = Plan> {
         parts.title = title;
         parts.lanes[0].name = name;
         parts.lanes[0].tests.extend(judged.then(|| CommandLine::Shell("cargo test".to_owned())));
+        if compared {
+            let agents = &mut parts.lanes[0].agents;
+            agents[0].candidate = Some(1);
+            agents.push(Agent { name: agent("reviewer"), candidate: Some(2), ..agents[0].clone() });
+        }
         if asks {
             let tasks = &mut parts.lanes[0].agents[0].tasks;
             tasks.push(Task { id: task("2"), kind: TaskKind::Decision, ..tasks[0].clone() });
@@ -372,6 +377,12 @@ fn any_lane_ending() -> impl Strategy<Value = Event> {
             Event::PullRequestOpened { lane, pull_request, head: commit('5'), updated: false }
         }),
         (any_lane(), any_text()).prop_map(|(lane, message)| Event::MessageSent { lane, message }),
+        (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::CandidatePicked { lane, agent }),
+        (any_lane(), any_agent(), select(ChosenBy::ALL)).prop_map(|(lane, agent, by)| Event::CandidateChosen {
+            lane,
+            agent,
+            by
+        }),
         (any_lane(), any_status()).prop_map(|(lane, status)| Event::PullRequestChanged { lane, status }),
         (any_lane(), any_text()).prop_map(|(lane, text)| Event::FeedbackReceived {
             lane,
@@ -398,7 +409,8 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
         (any_lane(), any_agent(), select(AgentPhase::ALL), select(AgentPhase::ALL))
             .prop_map(|(lane, agent, from, to)| Event::AgentMoved { lane, agent, from, to }),
         (any_lane(), any_agent(), files.clone(), files).prop_map(|(lane, agent, changed, prohibited)| {
-            Event::WorkCommitted { lane, agent, head: commit('6'), changed, prohibited, idle: Idle::No }
+            let size = Some(ChangeSize { files: 1, added: changed.len() as u64, removed: 0 });
+            Event::WorkCommitted { lane, agent, head: commit('6'), changed, prohibited, idle: Idle::No, size }
         }),
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::AgentMerged { lane, agent, head: commit('7') }),
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::AgentReset { lane, agent, head: commit('8') }),

@@ -235,6 +235,7 @@ fn work() -> Vec<Event> {
             changed: vec!["a \"b\"".into()],
             prohibited: vec![".git/x".into()],
             idle: Idle::No,
+            size: None,
         },
         Event::SnapshotTaken {
             lane: lane(),
@@ -477,5 +478,16 @@ fn latest() -> Vec<Event> {
         },
         Event::PullRequestRefused { lane: lane(), reason: "conflicts with main".into() },
         Event::MessageSent { lane: lane(), message: "use the v2 API".into() },
+        Event::WorkCommitted {
+            lane: lane(),
+            agent: agent(),
+            head: commit('c'),
+            changed: vec!["src/lib.rs".into()],
+            prohibited: vec![],
+            idle: Idle::No,
+            size: Some(ChangeSize { files: 1, added: 3, removed: 1 }),
+        },
+        Event::CandidatePicked { lane: lane(), agent: agent() },
+        Event::CandidateChosen { lane: lane(), agent: agent(), by: ChosenBy::User },
     ]
 }

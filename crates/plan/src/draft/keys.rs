@@ -31,6 +31,8 @@ pub(super) enum Shape {
     Words(fn() -> Vec<&'static str>),
     Command,
     Commands,
+    /// A number, or a list of runners.
+    Candidates,
     Env,
     Matrix,
     Pools,

@@ -17,8 +17,8 @@ use crate::source_text::{At, Span, value};
 use fields::Fields;
 pub(super) use fields::plan as from_tree;
 use keys::Shape::{
-    Command, Commands, Dollars as Money, Duration as Time, Env, Flag, FullText, Id, Ids, Matrix, Number, Pools,
-    Table as Nested, Tables, Text, Texts, Word, Words,
+    Candidates, Command, Commands, Dollars as Money, Duration as Time, Env, Flag, FullText, Id, Ids, Matrix, Number,
+    Pools, Table as Nested, Tables, Text, Texts, Word, Words,
 };
 use keys::{Field, Key, Table, draft, filled_by_no_key, table};
 use lanewright_model::AgentOptions;
@@ -241,6 +241,11 @@ draft! {
         prompt: PromptDraft = [
             "prompt": Text, "The prompt of agents that have none.";
             "prompt_file": FullText, "The same, in a file beside the plan."];
+        candidates: Option<At<CandidatesDraft>> = ["candidates": Candidates,
+            "How many agents do the lane's tasks, each by itself, or the runners that do, with or without a model (`claude:opus`); \
+             the best result is merged. Default: 1."];
+        judge: Option<At<String>> = ["judge": FullText,
+            "The runner, with or without a model, that chooses among candidates that passed. Default: none, the smallest change."];
         closes: Vec<At<String>> = ["closes": Texts, "Issues that its merge closes, such as `#12`."];
         max_cost: Option<At<Dollars>> =
             ["max_cost": Money, "How many US dollars the lane's agents may cost before no more are started. Default: no limit."];
@@ -292,6 +297,17 @@ impl Field for ProgramDraft {
         }
     }
 }
+
+/// How many agents do the same.
+#[derive(Debug, Clone)]
+pub(super) enum CandidatesDraft {
+    Count(u32),
+    /// One for each runner, behind which a colon and a model may follow.
+    Each(Vec<At<String>>),
+}
+
+/// The most candidates: each has a worktree of its own and is paid for.
+pub(super) const MAX_CANDIDATES: u32 = 16;
 
 #[derive(Debug, Default, Clone)]
 pub(super) struct OptionsDraft {
@@ -408,6 +424,8 @@ draft! {
             "command": Command, "What is run for each of its tasks that has no command. Default: the lane's."];
         fallback: Option<Vec<At<String>>> =
             ["fallback": Texts, "Runners that take the place of its own while that is paused for long. Default: the lane's."];
+        candidates: Option<At<CandidatesDraft>> = ["candidates": Candidates,
+            "How many agents do its tasks, each by itself, or the runners that do. Default: the lane's."];
         options: OptionsDraft = [
             "model": FullText, "The model, in its program's words. Default: the lane's.";
             "effort": FullText, "How hard it thinks, in its program's words, such as high. Default: the lane's.";

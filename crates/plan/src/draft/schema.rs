@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::PlanDraft;
 use super::keys::{Key, Shape, Table};
+use super::{MAX_CANDIDATES, PlanDraft};
 
 /// The schema (draft 2020-12) that every native plan follows which reads without a fault of a key.
 pub fn json_schema() -> Value {
@@ -50,6 +50,10 @@ fn shape(shape: &Shape) -> Value {
         Shape::Command => command(),
         // A list is a list of commands; only within it a list is one command.
         Shape::Commands => json!({ "anyOf": [line(), { "type": "array", "items": command() }] }),
+        Shape::Candidates => {
+            let runners = json!({ "type": "array", "items": line(), "minItems": 1, "maxItems": MAX_CANDIDATES });
+            json!({ "anyOf": [{ "type": "integer", "minimum": 1, "maximum": MAX_CANDIDATES }, line(), runners] })
+        }
         Shape::Env => json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } }),
         Shape::Matrix => {
             let value = json!({ "type": ["string", "number", "boolean"] });

@@ -6,6 +6,7 @@ use lanewright_model::plan::{AgentWorktrees, OwnershipRule, RetryFrom, SharedFil
 use lanewright_model::{Approval, CommandLine, Dollars, MergeChoice, Round, TaskKind, Word};
 
 use super::keys::{Key, Shape};
+use super::{CandidatesDraft, MAX_CANDIDATES};
 use crate::faults::{Faults, nearest, quoted};
 use crate::settings::value::words;
 use crate::source_text::{At, Span};
@@ -37,7 +38,7 @@ impl FromNode for At<String> {
     fn from_node(node: Node, key: &Key, faults: &Faults<'_>) -> Option<Self> {
         match key.shape {
             Shape::Id | Shape::Ids => written(node, faults),
-            Shape::FullText => full_text(node, faults),
+            Shape::FullText | Shape::Candidates => full_text(node, faults),
             _ => text(node, faults),
         }
     }
@@ -133,6 +134,31 @@ impl FromNode for At<Dollars> {
             Ok(amount) if amount > Dollars::default() => return Some(At::new(amount, text.span)),
             Ok(_) => faults.error(text.span, "a budget is more than nothing"),
             Err(help) => faults.error(text.span, format!("{} is no amount: {help}", quoted(&text.value))),
+        }
+        None
+    }
+}
+
+impl FromNode for At<CandidatesDraft> {
+    fn from_node(node: Node, key: &Key, faults: &Faults<'_>) -> Option<Self> {
+        let span = node.span;
+        let help = format!(
+            "write 2 to {MAX_CANDIDATES}, or a list of runners; each candidate has a worktree of its own and is paid for"
+        );
+        let wrong = |message: String| faults.error_with(span, message, &help);
+        match node.value {
+            Value::Integer(number) => match u32::try_from(number) {
+                Ok(number @ 1..=MAX_CANDIDATES) => return Some(At::new(CandidatesDraft::Count(number), span)),
+                _ => wrong(format!("{number} candidates are not possible")),
+            },
+            Value::List(items) if items.is_empty() || items.len() > MAX_CANDIDATES as usize => {
+                wrong(format!("{} candidates are not possible", items.len()));
+            }
+            value @ (Value::List(_) | Value::Text(_)) => {
+                let runners = Vec::from_node(At::new(value, span), key, faults)?;
+                return Some(At::new(CandidatesDraft::Each(runners), span));
+            }
+            other => wrong(format!("a number or a list of runners is wanted here, not {}", other.kind())),
         }
         None
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use lanewright_model::text::listed;
 use lanewright_model::{Agent, AgentName, CommandLine, Round, Task, TaskId, UNSET_RUNNER};
 
+use super::candidates;
 use super::lane::env;
 use super::names::{id, unique, unknown};
 use super::order::called;
@@ -31,9 +32,9 @@ pub(crate) struct Context<'a> {
 }
 
 /// A lane whose agents and tasks are validated.
-struct LaneContext<'a> {
-    lane: &'a LaneDraft,
-    context: &'a Context<'a>,
+pub(super) struct LaneContext<'a> {
+    pub(super) lane: &'a LaneDraft,
+    pub(super) context: &'a Context<'a>,
     /// The prompt of agents and tasks that have none of their own.
     prompt: String,
 }
@@ -54,7 +55,9 @@ struct Member<'a> {
 pub(super) fn agents(lane: &LaneDraft, context: &Context<'_>) -> Vec<Agent> {
     let given = lane.agents.as_ref().filter(|agents| !agents.is_empty());
     let implied = [AgentDraft { span: lane.span, ..AgentDraft::default() }];
-    let drafts = given.map_or(implied.as_slice(), Vec::as_slice);
+    let mut drafts = given.map_or(implied.to_vec(), Clone::clone);
+    candidates::assign(&mut drafts, lane, context);
+    let drafts = drafts.as_slice();
     let name = || value(&lane.name).or_else(|| value(&lane.id));
     let around = LaneContext { lane, context, prompt: prompt(&lane.prompt, context).or_else(name).unwrap_or_default() };
     let tasks = tasks(drafts, &around);
@@ -64,7 +67,12 @@ pub(super) fn agents(lane: &LaneDraft, context: &Context<'_>) -> Vec<Agent> {
         return Vec::new();
     }
     check_tasks(&tasks, &staff, &around);
-    staff.into_iter().filter_map(|member| agent(member, &tasks, &around)).collect()
+    let members = staff.into_iter().filter_map(|member| {
+        let draft = member.draft;
+        Some((draft, agent(member, &tasks, &around)?))
+    });
+    let members: Vec<(&AgentDraft, Agent)> = members.collect();
+    candidates::expand(members, &around)
 }
 
 fn member<'a>(draft: &'a AgentDraft, declared: bool, around: &LaneContext<'_>) -> Option<Member<'a>> {
@@ -89,6 +97,7 @@ fn agent(member: Member<'_>, tasks: &[Assigned<'_>], around: &LaneContext<'_>) -
     let allow_empty = member.draft.allow_empty.or(around.lane.allow_empty).unwrap_or_default();
     Some(Agent {
         allow_empty: allow_empty && member.round == Round::Implementation,
+        candidate: None,
         name: member.name,
         round: member.round,
         command: member.command,
@@ -157,7 +166,7 @@ fn never_run() -> CommandLine {
     CommandLine::Shell("false".to_owned())
 }
 
-fn runner_command(
+pub(super) fn runner_command(
     command: Option<&At<CommandLine>>,
     runner: &At<String>,
     around: &LaneContext<'_>,
@@ -242,6 +251,7 @@ pub(crate) fn own_task(round: Round) -> Option<&'static str> {
     match round {
         Round::Requirements => Some("report"),
         Round::Implementation => None,
+        Round::Judge => Some("judge"),
         Round::Review => Some("review"),
     }
 }
@@ -266,7 +276,7 @@ fn own_tasks(draft: &AgentDraft) -> &[TaskDraft] {
 }
 
 /// Whether the agent works in the round of the tasks.
-fn does_tasks(draft: &AgentDraft) -> bool {
+pub(super) fn does_tasks(draft: &AgentDraft) -> bool {
     value(&draft.round).is_none_or(|round| own_task(round).is_none())
 }
 

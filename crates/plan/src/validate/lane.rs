@@ -38,6 +38,11 @@ pub(super) fn lane(
     lane.uses.iter().flatten().for_each(|pool| check_pool(pool, lane, plan, faults));
     let executor = executor(lane, context);
     check_image(lane, executor.as_deref(), context);
+    if let Some(executor) = executor.as_ref().filter(|_| agents.iter().any(|agent| agent.candidate.is_some())) {
+        let message = format!("candidates work only on this machine; lane {} works on {executor}", called(lane));
+        let span = lane.executor.as_ref().map_or(lane.span, |named| named.span);
+        faults.error_with(span, message, "write `executor = \"local\"` or `candidates = 1` in the lane");
+    }
     let tests = tests(lane, &context.fallbacks);
     let is_judged = !tests.is_empty() || !plan.gates.checkpoint.is_empty();
     Some(Lane {

@@ -1,6 +1,7 @@
 //! A draft into a plan: everything that relates one part of a plan to another is checked here, for every format.
 
 mod agents;
+mod candidates;
 mod exclusions;
 mod lane;
 mod names;

@@ -209,6 +209,50 @@ fn every_good_plan_survives_conversion() {
 }
 
 #[test]
+fn candidates_are_agents_with_numbers() {
+    let plan = good("candidates.toml");
+    let agents = |lane: usize| -> Vec<String> {
+        let agents = plan.lanes[lane].agents.iter();
+        let shown = agents.map(|agent| {
+            let model = agent.options.model.as_deref().unwrap_or("-");
+            format!("{} {:?} {} {model} {}", agent.name, agent.candidate, agent.runner, agent.round)
+        });
+        shown.collect()
+    };
+    let count = ["claude-1 Some(1) claude -", "claude-2 Some(2) claude -", "claude-3 Some(3) claude -"];
+    assert_eq!(agents(0), count.map(|agent| format!("{agent} implementation")));
+    assert_eq!(
+        agents(1),
+        [
+            "claude-1 Some(1) claude - implementation",
+            "claude-2 Some(2) claude opus implementation",
+            "codex-3 Some(3) codex - implementation",
+            "codex-4 Some(4) codex - implementation",
+            "judge None codex o9 judge",
+        ]
+    );
+    assert_eq!(
+        agents(2)[..2],
+        ["engineer-1 Some(1) command - implementation", "engineer-2 Some(2) command - implementation"]
+    );
+    assert_eq!(agents(3), ["codex None codex - implementation"]);
+    let lane = &plan.lanes[1];
+    let gates: Vec<String> = plan.gate_after(lane, 0, &lane.agents[0].tasks[0]).map(ToString::to_string).collect();
+    assert_eq!(gates, ["make test"], "the lane's tests judge a candidate");
+    assert!(!plan.is_gated(lane, 4, &lane.agents[4].tasks[0]), "and no other agent");
+}
+
+#[test]
+fn a_runner_for_all_agents_is_that_of_all_candidates() {
+    let fallbacks = Fallbacks { runner: Some("codex"), runner_outranks_plan: true, ..Fallbacks::default() };
+    let text = "phase = 'P'\n[[lane]]\nid = 'A'\ncandidates = ['claude:opus', 'claude']\n";
+    let files = [SourceFile { path: "p.toml", text }];
+    let plan = read(&Source { files: &files, fallbacks, ..Source::default() }, &load, &runners).plan.unwrap();
+    let shown = plan.lanes[0].agents.iter().map(|agent| (agent.runner.as_str(), agent.options.model.as_deref()));
+    assert_eq!(shown.collect::<Vec<_>>(), [("codex", None), ("codex", None)]);
+}
+
+#[test]
 fn converted_plan_omits_defaults() {
     let text = native_toml::write(&good("flow.yaml"), &runners);
     let expected = r#"phase = "P6"

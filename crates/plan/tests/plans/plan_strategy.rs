@@ -251,7 +251,8 @@ fn job() -> impl Strategy<Value = Option<(&'static str, Resources)>> {
 
 /// Implementation agents that share some tasks and have others for themselves, and specialists.
 fn agents() -> impl Strategy<Value = Vec<Agent>> {
-    let drawn = vec((agent(), select(Round::ALL), any::<bool>()), 1..4);
+    let drawn =
+        vec((agent(), select(vec![Round::Requirements, Round::Implementation, Round::Review]), any::<bool>()), 1..4);
     let tasks = prop_oneof![1 => Just(Vec::new()), 2 => vec((task(), any::<u8>()), 1..5)];
     (drawn, tasks, option::of(time()), any::<bool>()).prop_map(|(drawn, tasks, max_time, lone)| {
         let with_round = |(agent, round, allow_empty)| Agent {
@@ -284,6 +285,7 @@ fn name_and_employ(mut agents: Vec<Agent>, tasks: &[(Task, u8)], max_time: Optio
         let only = |id: &str, max_time| Task { id: id.parse().unwrap(), max_time, ..agent.tasks[0].clone() };
         agent.tasks = match agent.round {
             Round::Requirements => vec![only("report", None)],
+            Round::Judge => vec![only("judge", None)],
             Round::Review => vec![only("review", None)],
             Round::Implementation => {
                 let number = worker;
@@ -339,6 +341,7 @@ fn agent() -> impl Strategy<Value = Agent> {
                 env,
                 timeout,
                 allow_empty: false,
+                candidate: None,
                 tasks: vec![task],
             }
         },

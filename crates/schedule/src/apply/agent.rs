@@ -48,11 +48,20 @@ impl<'a> Worker<'a> {
     pub(super) fn apply(&mut self, event: &Event) -> Result<(), Fault> {
         match event {
             Event::PersonAsked { .. } => return self.asked(),
-            Event::WorkCommitted { head, changed, prohibited, idle, .. } => {
+            Event::WorkCommitted { head, changed, prohibited, idle, size, .. } => {
                 self.agent().changed.clone_from(changed);
+                self.agent().size = *size;
                 return self.committed(head, prohibited, *idle);
             }
             Event::SnapshotTaken { reason: SnapshotReason::External, .. } => self.keep_snapshots(),
+            Event::SnapshotTaken { reason: SnapshotReason::Candidate, commit, reference, .. }
+                if self.agent().is_unchosen() =>
+            {
+                self.agent().kept = Some((reference.clone(), commit.clone()));
+            }
+            Event::SnapshotFailed { reason: SnapshotReason::Candidate, error, .. } if self.agent().is_unchosen() => {
+                self.agent().unkept = Some(error.clone());
+            }
             Event::SnapshotTaken { reason, reference, context, .. } => {
                 let decisions = context.iter().flat_map(|context| &context.decisions);
                 self.agent().add_decisions(decisions);
@@ -123,7 +132,7 @@ impl<'a> Worker<'a> {
         let task = &self.agent_plan().tasks[self.agent().task];
         self.agent().step = match objection {
             Some(objection) => objection,
-            None if self.plan.is_gated(task) => AgentStep::Verifying(Gate::Due),
+            None if self.plan.is_gated(self.lane, self.at, task) => AgentStep::Verifying(Gate::Due),
             None => return self.start_snapshot(),
         };
         Ok(())

@@ -240,6 +240,7 @@ impl Worker<'_> {
         let place = self.state.workplace(self.lane, self.at).map(|worktree| worktree.path.clone()).unwrap_or_default();
         let agent = self.agent();
         agent.rejection = report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
+        agent.verdict = report.and_then(|report| report.decision.trim().parse().ok());
         agent.add_decisions(report.into_iter().flat_map(|report| &report.decisions));
         agent.claims_completion = report.is_some_and(|report| report.own && report.status == "COMPLETE");
         // A program that no longer has the session that it was to continue ends before it names one.

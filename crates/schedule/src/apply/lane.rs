@@ -33,6 +33,11 @@ impl RunState {
             Event::LaneSkipped { .. } => self.skip_lane(lane),
             Event::StopRequested { force, .. } => self.stop_lane(lane, *force),
             Event::FeedbackReceived { head, remarks, .. } => self.feedback_received(lane, head, remarks, at),
+            Event::CandidatePicked { agent, .. } => {
+                let agent = self.worker(lane, agent)?.at;
+                self.lanes[lane.at()].pick(agent);
+            }
+            Event::CandidateChosen { agent, .. } => self.candidate_chosen(lane, agent, at)?,
             Event::BranchMoved { agent, head, theirs, .. } => {
                 theirs.iter().for_each(|theirs| self.lanes[lane.at()].proposal.take_in(theirs));
                 self.branch_moved(lane, agent.as_ref(), head, at)?;
@@ -126,6 +131,17 @@ impl RunState {
             LaneStage::Review => state.attempts.excuse_all(false),
             _ => {}
         }
+        Ok(())
+    }
+
+    /// What another candidate brought is judged no further. One event says so, as for a branch that moved.
+    fn candidate_chosen(&mut self, lane: LaneIndex, agent: &AgentName, at: Timestamp) -> Result<(), Fault> {
+        let stage = self.lanes[lane.at()].stage;
+        if stage > LaneStage::Implementation {
+            self.move_lane(lane, stage, LaneStage::Implementation, at)?;
+        }
+        let agent = self.worker(lane, agent)?.at;
+        self.lanes[lane.at()].choose(self.plan.lane(lane), agent);
         Ok(())
     }
 
@@ -289,8 +305,8 @@ fn apply_to_state(state: &mut LaneState, event: &Event, plan: &Lane, at: Timesta
             state.proposal.feedback.clear();
             state.failure = Some(failure.clone()).filter(|_| agent.is_none()).or(state.failure.take());
         }
-        // What a person did may be nowhere else: it outlives the merge.
-        Event::SnapshotTaken { reason: SnapshotReason::External, .. } => {}
+        // What a person did, or a candidate that was not chosen, may be nowhere else: it outlives the merge.
+        Event::SnapshotTaken { reason: SnapshotReason::External | SnapshotReason::Candidate, .. } => {}
         Event::SnapshotTaken { agent, commit, reference, context, .. } => {
             // What is decided for the lane concerns all its agents.
             if let (None, Some(context)) = (agent, context) {

@@ -4,19 +4,15 @@ use std::time::Duration;
 
 use lanewright_model::event::{Event, SnapshotReason};
 use lanewright_model::retry::backoff;
-use lanewright_model::text::headline;
 use lanewright_model::{
-    Checkpoint, CheckpointStatus, Failure, FailureKind, HumanGate, JobRole, Lane, LaneIndex, OutageKind, RetryLevel,
-    Stage, TaskId,
+    Checkpoint, CheckpointStatus, Failure, FailureKind, HumanGate, JobRole, Lane, LaneIndex, RetryLevel, Stage, TaskId,
 };
 
 use crate::action::Action;
 use crate::decide::deciding::{Deciding, run_gate, set_up, wait_for_jobs};
 use crate::decide::failure_routing::checkpoint_failed;
-use crate::state::RunState;
 use crate::state::agent::{AgentState, AgentStep, RestartFrom};
 use crate::state::gate::Gate;
-use crate::state::lane::attempts::REFUSED_REMEDY;
 use crate::state::pauses::Pause;
 use crate::state::runners::NextRunner;
 
@@ -55,7 +51,18 @@ pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usiz
         AgentStep::Done if worker.worktree.is_some() && !plan.shares_worktree(agent) => {
             deciding.want(Action::ReleaseAgent(lane, agent));
         }
+        AgentStep::Unchosen { .. } => keep_candidate(deciding, lane, agent),
         AgentStep::Done | AgentStep::Blocked(_) | AgentStep::PermanentlyFailed(_) => {}
+    }
+}
+
+/// The work of a candidate that was not chosen is kept, and its worktree returned.
+fn keep_candidate(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
+    let worker = &deciding.state.lane(lane).agents()[agent];
+    if worker.is_to_be_kept() && worker.unkept.is_none() {
+        deciding.want(Action::Snapshot { lane, agent, reason: SnapshotReason::Candidate });
+    } else if worker.worktree.is_some() && worker.unkept.is_none() {
+        deciding.want(Action::ReleaseAgent(lane, agent));
     }
 }
 
@@ -114,25 +121,6 @@ fn available_runner<'a>(deciding: &mut Deciding<'a>, lane: LaneIndex, agent: usi
     runners.into_iter().filter(|runner| runner.exhausted.is_none()).find(|runner| {
         let is_due = |pause: &Pause| pause.is_due(now, |job| state.runs(job));
         runner.pause.is_none_or(|pause| is_due(pause) && deciding.probed.insert(runner.account.clone()))
-    })
-}
-
-/// Why the agent's next attempt does not begin before a person has done something.
-pub(crate) fn unavailable(state: &RunState, lane: LaneIndex, agent: usize) -> Option<String> {
-    if state.pauses.is_empty() {
-        return None;
-    }
-    let runner = state.next_runner(lane, agent)?;
-    let pause = runner.pause.filter(|pause| pause.needs_user())?;
-    let (worker, plan) = (&state.lane(lane).agents()[agent], &state.plan.lane(lane).agents[agent]);
-    let begins = matches!(worker.step, AgentStep::Ready | AgentStep::Retrying(_));
-    if !begins || plan.tasks[worker.task].kind.is_human() {
-        return None;
-    }
-    let (account, said) = (headline(&runner.account, 60), &pause.outage.line);
-    Some(match pause.outage.kind {
-        OutageKind::Refused => format!("{account} cannot work: {said}; {REFUSED_REMEDY}"),
-        _ => format!("{account} is still unavailable: {said}; resume when it is available again"),
     })
 }
 
@@ -259,6 +247,7 @@ mod tests {
 
     use super::*;
     use crate::sample_plans::{lane, moment, plan};
+    use crate::state::RunState;
     use crate::state::agent::{OutageWait, PastFailure};
 
     /// The level and the delay of the retry after the agent failed `failures` times in the same way.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lanewright_model::event::{Event, LaneStage, RunOutcome};
+use lanewright_model::event::{ChosenBy, Event, LaneStage, RunOutcome};
 use lanewright_model::{AgentName, Checkpoint, Failure, JobRole, Lane, LaneId, LaneIndex, TaskId, Timestamp};
 
 use crate::action::Action;
@@ -101,6 +101,12 @@ pub(crate) fn move_on(deciding: &mut Deciding, lane: LaneIndex, to: LaneStage) {
 
 pub(crate) fn reach(deciding: &mut Deciding, lane: LaneIndex, checkpoint: Checkpoint) {
     deciding.note(Event::CheckpointReached { lane: Some(deciding.id(lane)), checkpoint });
+}
+
+/// One of the lane's candidates continues.
+pub(crate) fn choose(deciding: &mut Deciding, lane: LaneIndex, candidate: usize, by: ChosenBy) {
+    let agent = deciding.state.plan.lane(lane).agents[candidate].name.clone();
+    deciding.note(Event::CandidateChosen { lane: deciding.id(lane), agent, by });
 }
 
 /// The lane is complete as it stands on its branch.

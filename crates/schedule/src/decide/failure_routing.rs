@@ -62,7 +62,7 @@ pub(crate) fn tests_failed(deciding: &mut Deciding, lane: LaneIndex, what: &str,
     }
     let delegate = delegate(gate.diagnosis.as_deref(), FailureClass::Test);
     let of_table = |last| assignee(&lane_state.attempts, plan, delegate, gate.diagnosis.as_deref(), last);
-    send_back_to(deciding, lane, culprit.or(plan.last_worker().map(of_table)), failure);
+    send_back_to(deciding, lane, culprit.or(lane_state.last_worker(plan).map(of_table)), failure);
 }
 
 /// What the lane must have is not there: the table is the log, and what is missing stands at its end.
@@ -82,7 +82,8 @@ pub(crate) fn must_haves_missing(deciding: &mut Deciding, lane: LaneIndex, verdi
 
 /// Sends a lane back to its last implementation agent; without one no agent can fix it.
 pub(crate) fn send_back(deciding: &mut Deciding, lane: LaneIndex, failure: Failure) {
-    let assignee = deciding.state.plan.lane(lane).last_worker();
+    let (lane_state, plan) = deciding.lane(lane);
+    let assignee = lane_state.last_worker(plan);
     send_back_to(deciding, lane, assignee, failure);
 }
 

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use lanewright_model::event::LaneStage;
-use lanewright_model::{Agent, Lane, LaneIndex, MergeMode, Plan, Round};
+use lanewright_model::{Lane, LaneIndex, MergeMode, Plan, Round};
 
 use crate::state::RunState;
 use crate::state::agent::{AgentState, AgentStep};
@@ -56,7 +56,7 @@ impl RunState {
     fn is_coming(&self, index: LaneIndex) -> bool {
         let (lane, plan) = (self.lane(index), self.plan.lane(index));
         let by_itself = plan.tests.is_empty()
-            && plan.round(Round::Review).next().is_none()
+            && plan.round(Round::Review).chain(plan.round(Round::Judge)).next().is_none()
             && !self.may_need_approval_of_changes(index)
             && (plan.setup.is_empty() || *lane.work.setup() == Gate::Passed)
             && self.plan.gates.checkpoint.is_empty()
@@ -68,16 +68,17 @@ impl RunState {
 fn is_on_its_way(state: &LaneState, lane: &Lane, plan: &Plan) -> bool {
     let worked = (LaneStage::Implementation..=LaneStage::AwaitingUserApproval).contains(&state.stage);
     let sound = state.end.is_none() && state.stopping.is_none() && state.failure.is_none() && state.rebuild().is_none();
-    let done = |agent: usize| is_nearly_done(&state.agents()[agent], &lane.agents[agent], plan);
+    let done = |agent: usize| is_nearly_done(&state.agents()[agent], agent, lane, plan);
     worked && sound && lane.round(Round::Implementation).all(done)
 }
 
-fn is_nearly_done(state: &AgentState, agent: &Agent, plan: &Plan) -> bool {
+fn is_nearly_done(state: &AgentState, at: usize, lane: &Lane, plan: &Plan) -> bool {
+    let agent = &lane.agents[at];
     let is_last = state.task + 1 == agent.tasks.len();
     match state.step {
-        AgentStep::Done | AgentStep::Merging => true,
+        AgentStep::Done | AgentStep::Merging | AgentStep::Unchosen { .. } => true,
         AgentStep::Snapshotting => is_last,
-        AgentStep::Committing => is_last && !plan.is_gated(&agent.tasks[state.task]),
+        AgentStep::Committing => is_last && !plan.is_gated(lane, at, &agent.tasks[state.task]),
         _ => false,
     }
 }

@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::event::{ChosenBy, Event, LaneStage};
 use lanewright_model::{
     Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, Round, Stage,
 };
 
 use crate::action::Action;
 use crate::completion::Completion;
-use crate::decide::agent::{decide_agent, unavailable};
-use crate::decide::deciding::{Deciding, lane_deadline, move_on, reach, run_gate, set_up, stop_jobs, wait_for_jobs};
+use crate::decide::agent::decide_agent;
+use crate::decide::deciding::{
+    Deciding, choose, lane_deadline, move_on, reach, run_gate, set_up, stop_jobs, wait_for_jobs,
+};
 use crate::decide::failure_routing::{must_haves_missing, search_first, send_back, tests_failed};
 use crate::decide::merge::decide_merge;
 use crate::decide::placement::{is_elsewhere, offer};
 use crate::state::gate::Gate;
 use crate::state::lane::first_round;
+use crate::state::next_choice::NextChoice;
 
 pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
@@ -30,6 +33,12 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
     }
     if lane_state.end.is_some() {
         return wait_for_jobs(deciding, lane);
+    }
+    if let Some(picked) = lane_state.attempts.picked_before_resume() {
+        return match lane_state.is_quiet() {
+            true => choose(deciding, lane, picked, ChosenBy::User),
+            false => stop_jobs(deciding, lane, false),
+        };
     }
     if let Some(failure) = &lane_state.failure {
         return fail_when_quiet(deciding, lane, failure.clone());
@@ -62,7 +71,7 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
         LaneStage::Implementation if lane_state.worktree().is_none() => {
             deciding.want(Action::OpenWorktree { lane, agent: None });
         }
-        LaneStage::Implementation => round(deciding, lane, Round::Implementation),
+        LaneStage::Implementation => implementation(deciding, lane),
         LaneStage::Validation => validation(deciding, lane),
         LaneStage::Review => round(deciding, lane, Round::Review),
         LaneStage::AwaitingUserApproval => decide_merge(deciding, lane),
@@ -130,32 +139,54 @@ fn classified(deciding: &mut Deciding, lane: LaneIndex) {
     move_on(deciding, lane, LaneStage::Requirements);
 }
 
+/// Runs the implementation agents; of candidates one is chosen, by the judge if there is one, once all have come to rest.
+fn implementation(deciding: &mut Deciding, lane: LaneIndex) {
+    match deciding.state.next_choice(lane) {
+        Some(NextChoice::Choose(candidate, by)) => choose(deciding, lane, candidate, by),
+        Some(NextChoice::Judge) => {
+            deciding.lane(lane).1.round(Round::Judge).for_each(|judge| decide_agent(deciding, lane, judge));
+        }
+        None => round(deciding, lane, Round::Implementation),
+    }
+}
+
 /// Runs the agents of a round; when all are done, the lane moves on or back.
 fn round(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
     let (lane_state, plan) = deciding.lane(lane);
     let attempts = &lane_state.attempts;
     // A lane without an agent that may fix it ends as it is, with its work on its branch.
-    if lane_state.rebuild().is_some() && !plan.round(round).any(|agent| attempts.end_of(plan, agent).is_some()) {
+    let mut working = plan.round(round).filter(|&agent| !lane_state.agents()[agent].is_unchosen());
+    if lane_state.rebuild().is_some() && !working.any(|agent| attempts.end_of(plan, agent).is_some()) {
         return deciding.want(Action::ResetLane(lane));
     }
     // Those whose runner a person has to see to, each with the reason.
     let mut stuck: BTreeMap<usize, String> = BTreeMap::new();
-    for agent in attempts.in_turn(plan, round).filter(|&agent| !attempts.waits_for_its_turn(agent)) {
-        match unavailable(deciding.state, lane, agent) {
-            Some(reason) => drop(stuck.insert(agent, reason)),
-            None => decide_agent(deciding, lane, agent),
+    // One that failed has its worktree still.
+    let judges =
+        || plan.round(Round::Judge).filter(|_| round == Round::Implementation && lane_state.chosen().is_some());
+    for agent in
+        attempts.in_turn(plan, round).chain(judges()).filter(|&agent| !attempts.waits_for_its_turn(plan, agent))
+    {
+        match deciding.state.unavailable(lane, agent) {
+            Some(reason) if !attempts.opens_first(plan, agent) => drop(stuck.insert(agent, reason)),
+            _ => decide_agent(deciding, lane, agent),
         }
     }
-    if plan.round(round).all(|agent| lane_state.agents()[agent].is_over(plan.shares_worktree(agent))) {
+    let mut all = plan.round(round).chain(judges());
+    if all.all(|agent| lane_state.agents()[agent].is_over(plan.shares_worktree(agent))) {
         return round_over(deciding, lane, round);
     }
     // The others' work is not cut off: the lane ends when they have come to rest, too.
     let at_rest =
         |agent: usize| plan.shares_worktree(agent) || attempts.is_final(plan, agent) || stuck.contains_key(&agent);
     let blocked = |reason: &String| Event::LaneBlocked { lane: plan.id.clone(), reason: reason.clone() };
-    let mut ends = plan.round(round).filter_map(|agent| attempts.end_of(plan, agent));
+    let ends = || plan.round(round).filter_map(|agent| attempts.end_of(plan, agent));
+    // A candidate for which something outside must come first may still succeed where the others failed.
+    let may_succeed = |end: &Event| attempts.is_undecided(plan) && matches!(end, Event::LaneBlocked { .. });
+    let stuck = || stuck.values().next().map(blocked);
+    let end = || ends().chain(stuck()).find(may_succeed).or_else(|| ends().chain(stuck()).next());
     if plan.round(round).all(at_rest)
-        && let Some(end) = ends.next().or_else(|| stuck.values().next().map(blocked))
+        && let Some(end) = end()
     {
         if !lane_state.is_quiet() {
             // An agent of another round may have left something, too: a reviewer whose machine died.
@@ -180,7 +211,7 @@ fn round_over(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
     let rejections: Vec<String> = plan.round(round).filter_map(rejection).collect();
     match round {
         Round::Requirements => move_on(deciding, lane, LaneStage::Synthesis),
-        Round::Implementation => move_on(deciding, lane, LaneStage::Validation),
+        Round::Implementation | Round::Judge => move_on(deciding, lane, LaneStage::Validation),
         Round::Review if rejections.is_empty() && deciding.state.has_changes_to_measure(lane) => {
             deciding.want(Action::MeasureChanges(lane));
         }

@@ -1,12 +1,12 @@
 //! A finished lane on its way into the integration branch (SPEC §6, step 7).
 
-use lanewright_model::event::{Event, LaneStage};
+use lanewright_model::event::{ChosenBy, Event, LaneStage};
 use lanewright_model::{
     Approval, Checkpoint, CheckpointStatus, CommitId, Failure, FailureKind, JobRole, LaneIndex, MergeMode, Stage,
 };
 
 use crate::action::Action;
-use crate::decide::deciding::{Deciding, leave_branch, move_on, reach, run_gate};
+use crate::decide::deciding::{Deciding, choose, leave_branch, move_on, reach, run_gate};
 use crate::decide::failure_routing::{search_first, send_back, tests_failed};
 use crate::decide::follow::answer;
 use crate::decide::proposal::propose;
@@ -29,6 +29,9 @@ pub(crate) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
     }
     if lane_state.rebuild().is_some() {
         return move_on(deciding, lane, LaneStage::Implementation);
+    }
+    if let Some(picked) = lane_state.attempts.picked().filter(|_| !lane_state.checkpoints.contains(&Stage::PrePr)) {
+        return choose(deciding, lane, picked, ChosenBy::User);
     }
     if let Some(said) = lane_state.approvals.rejection(&Approval::Changes.into()) {
         let message = format!("a person rejected the changes: {said}");

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use lanewright_model::event::{Decision, LanePoint, MadeWith, OpenedWorktree, SnapshotReason, Worktree};
-use lanewright_model::{Agent, AgentPhase, CommitId, Failure, FailureKind, JobId, Session, TaskId, Timestamp};
+use lanewright_model::{
+    Agent, AgentPhase, ChangeSize, CommitId, Failure, FailureKind, JobId, Session, TaskId, Timestamp,
+};
 
 use crate::state::gate::Gate;
 
@@ -33,6 +35,10 @@ pub struct AgentState {
     pub head: Option<CommitId>,
     /// Files that it changed since its worktree was opened.
     pub changed: Vec<String>,
+    /// How much it changed, if it is a candidate.
+    pub size: Option<ChangeSize>,
+    /// The ref that keeps its work since another candidate was chosen, and its commit.
+    pub kept: Option<(String, CommitId)>,
     /// Its branch's head when its last task passed.
     pub good: Option<CommitId>,
     /// The same for every task that passed since `start`, oldest first.
@@ -53,6 +59,8 @@ pub struct AgentState {
     pub made_with: Option<Box<MadeWith>>,
     /// The session of its last attempt.
     pub session: Option<Session>,
+    /// The candidate that it names as the judge of them.
+    pub verdict: Option<u32>,
     /// What a reviewer that said no wants changed.
     pub rejection: Option<String>,
     /// What it said that it decided, in all attempts so far, and what users gave with snapshots.
@@ -124,6 +132,8 @@ pub enum AgentStep {
     Done,
     /// No retry is left.
     PermanentlyFailed(Failure),
+    /// Another candidate was chosen; one that `passed` can take its place.
+    Unchosen { passed: bool },
 }
 
 impl AgentStep {
@@ -205,9 +215,31 @@ impl AgentState {
         self.retries as usize + 1 >= ALIKE && last.len() == ALIKE && last.iter().all(|failure| failure.is_like(last[0]))
     }
 
-    /// Its word is given, its work is in the lane, and its worktree is back in the pool.
+    /// Its word is given, its work is in the lane or kept, and its worktree is back in the pool.
     pub(crate) fn is_over(&self, shared: bool) -> bool {
-        self.step == AgentStep::Done && (shared || self.worktree.is_none())
+        let has_ended = self.step == AgentStep::Done || self.is_unchosen() && !self.is_to_be_kept();
+        has_ended && (shared || self.worktree.is_none())
+    }
+
+    pub fn is_unchosen(&self) -> bool {
+        matches!(self.step, AgentStep::Unchosen { .. })
+    }
+
+    /// Whether it is a candidate that was not chosen, and its work is not kept yet.
+    pub(crate) fn is_to_be_kept(&self) -> bool {
+        self.is_unchosen() && self.attempt > 0 && self.kept.is_none()
+    }
+
+    /// Whether its work passed its gates, and it waits for the choice or was not chosen.
+    pub(crate) fn may_be_chosen(&self) -> bool {
+        matches!(self.step, AgentStep::Merging | AgentStep::Unchosen { passed: true })
+    }
+
+    /// Another candidate was chosen.
+    pub(crate) fn set_unchosen(&mut self) {
+        let in_lane = matches!(self.step, AgentStep::Gating(_) | AgentStep::Done);
+        self.step = AgentStep::Unchosen { passed: self.may_be_chosen() || in_lane };
+        let _ = self.phase.advance(AgentPhase::Abandoned);
     }
 
     /// A new piece of work, from the given task on; what went wrong before is remembered.
@@ -350,6 +382,9 @@ impl AgentState {
     /// A person's work is integrated into the lane in place of its own: from its branch, which is at `head`, or it is in
     /// the lane already.
     pub(crate) fn integrate(&mut self, head: Option<&CommitId>, has_checkpoint_gate: bool) {
+        if self.is_unchosen() {
+            return;
+        }
         self.step = match head {
             Some(_) => AgentStep::Merging,
             None if has_checkpoint_gate => AgentStep::Gating(Gate::Due),
@@ -363,7 +398,7 @@ impl AgentState {
     /// Whether it has something left to do in its worktree, whose changes it will commit.
     pub(crate) fn is_at_a_task(&self) -> bool {
         match self.step {
-            AgentStep::Done | AgentStep::Merging | AgentStep::Gating(_) => false,
+            AgentStep::Done | AgentStep::Merging | AgentStep::Gating(_) | AgentStep::Unchosen { .. } => false,
             AgentStep::Failed(_) | AgentStep::PermanentlyFailed(_) => self.failed_in_task(),
             _ => true,
         }
@@ -429,6 +464,7 @@ impl AgentState {
         match &mut self.step {
             AgentStep::Verifying(gate) | AgentStep::Gating(gate) => gate.start_again(),
             AgentStep::Ready | AgentStep::Asking | AgentStep::Snapshotting | AgentStep::Merging | AgentStep::Done => {}
+            AgentStep::Unchosen { .. } => {}
             _ => {
                 self.step = AgentStep::Ready;
                 if matches!(then, AgentPhase::Validating | AgentPhase::Failed | AgentPhase::Abandoned) {
@@ -440,7 +476,7 @@ impl AgentState {
     }
 
     pub(crate) fn note_keeping(&mut self, at: Timestamp) {
-        let keeping = matches!(self.step, AgentStep::Snapshotting | AgentStep::Salvaging(..));
+        let keeping = matches!(self.step, AgentStep::Snapshotting | AgentStep::Salvaging(..)) || self.is_to_be_kept();
         self.keep_since = keeping.then_some(self.keep_since.unwrap_or(at));
     }
 

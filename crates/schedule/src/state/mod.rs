@@ -5,6 +5,7 @@ pub(crate) mod following;
 pub(crate) mod gate;
 pub(crate) mod indexes;
 pub(crate) mod lane;
+pub(crate) mod next_choice;
 pub(crate) mod no_progress;
 pub mod pauses;
 pub(crate) mod runners;
@@ -24,7 +25,7 @@ use lanewright_model::{
 use crate::state::following::Following;
 use crate::state::gate::Gate;
 use crate::state::indexes::LaneIndexes;
-use crate::state::lane::{LaneEnd, LaneState, approval_at, current_round};
+use crate::state::lane::{LaneEnd, LaneState, approval_at};
 use crate::state::no_progress::NoProgress;
 use crate::state::pauses::Pauses;
 
@@ -286,7 +287,7 @@ impl RunState {
     pub fn round_at_work(&self, lane: LaneIndex) -> Option<Round> {
         let stage = self.lane(lane).stage;
         let works = matches!(stage, LaneStage::Requirements | LaneStage::Implementation | LaneStage::Review);
-        current_round(self.plan().lane(lane), stage).filter(|_| works)
+        self.current_round(lane).filter(|_| works)
     }
 
     /// The gates at which the lane waits for a person, in the order of the plan.
@@ -363,6 +364,7 @@ impl RunState {
     /// How long the path from where the lane stands to the end takes at most, in seconds.
     pub(crate) fn remaining(&self, lane: LaneIndex) -> u64 {
         let agents = self.plan.lane(lane).agents.iter().zip(self.lane(lane).agents());
+        let agents = agents.filter(|(agent, _)| !works_beside(agent));
         let done = agents.map(|(agent, worker)| seconds(&self.plan, agent, worker.task)).sum();
         self.indexes.path(lane).saturating_sub(done)
     }
@@ -377,7 +379,13 @@ impl RunState {
 
 /// How long a lane takes at most, in seconds: what the longest remaining path is measured by.
 pub(crate) fn plan_weight(plan: &Plan, lane: LaneIndex) -> u64 {
-    plan.lane(lane).agents.iter().map(|agent| seconds(plan, agent, agent.tasks.len())).sum::<u64>().max(1)
+    let agents = plan.lane(lane).agents.iter().filter(|agent| !works_beside(agent));
+    agents.map(|agent| seconds(plan, agent, agent.tasks.len())).sum::<u64>().max(1)
+}
+
+/// Whether it is a candidate beside the first one, which takes as long.
+fn works_beside(agent: &Agent) -> bool {
+    agent.candidate.is_some_and(|number| number > 1)
 }
 
 /// How long the first `tasks` of an agent's tasks take at most.

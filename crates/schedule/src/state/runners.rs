@@ -2,10 +2,12 @@
 
 use lanewright_model::outage::{PauseTimes, next_runner};
 use lanewright_model::retry::FALLBACK_AFTER;
-use lanewright_model::{LaneIndex, Task, Timestamp};
+use lanewright_model::text::headline;
+use lanewright_model::{LaneIndex, OutageKind, Task, Timestamp};
 
 use crate::state::RunState;
-use crate::state::lane::current_round;
+use crate::state::agent::AgentStep;
+use crate::state::lane::attempts::REFUSED_REMEDY;
 use crate::state::pauses::Pause;
 
 /// The runner of an attempt.
@@ -68,6 +70,25 @@ impl RunState {
         if self.pauses.is_empty() { None } else { self.next_runner(lane, agent)?.pause }
     }
 
+    /// Why the agent's next attempt does not begin before a person has done something.
+    pub(crate) fn unavailable(&self, lane: LaneIndex, agent: usize) -> Option<String> {
+        if self.pauses.is_empty() {
+            return None;
+        }
+        let runner = self.next_runner(lane, agent)?;
+        let pause = runner.pause.filter(|pause| pause.needs_user())?;
+        let (worker, plan) = (&self.lane(lane).agents()[agent], &self.plan.lane(lane).agents[agent]);
+        let begins = matches!(worker.step, AgentStep::Ready | AgentStep::Retrying(_));
+        if !begins || plan.tasks[worker.task].kind.is_human() {
+            return None;
+        }
+        let (account, said) = (headline(&runner.account, 60), &pause.outage.line);
+        Some(match pause.outage.kind {
+            OutageKind::Refused => format!("{account} cannot work: {said}; {REFUSED_REMEDY}"),
+            _ => format!("{account} is still unavailable: {said}; resume when it is available again"),
+        })
+    }
+
     /// Whether all that is left to do in the lane now are attempts whose runners are paused.
     pub(crate) fn is_paused(&self, lane: LaneIndex) -> bool {
         if self.pauses.is_empty() {
@@ -87,7 +108,7 @@ impl RunState {
     pub(crate) fn wanting(&self, lane: LaneIndex) -> impl Iterator<Item = usize> {
         let (state, plan) = (self.lane(lane), self.plan.lane(lane));
         let is_over = state.end.is_some() || state.stopping.is_some() || self.executor(lane).is_some();
-        let round = current_round(plan, state.stage).filter(|_| !is_over);
+        let round = self.current_round(lane).filter(|_| !is_over);
         let wants = |agent: &usize| state.agents()[*agent].wants_a_place(&plan.agents[*agent]);
         round.into_iter().flat_map(|round| plan.round(round)).filter(wants)
     }

@@ -52,6 +52,8 @@ pub struct LaneFacts {
     pub tasks: Vec<(AgentName, Vec<TaskId>)>,
     /// The runners of its agents, where the plan is known.
     pub(super) runners: BTreeMap<AgentName, String>,
+    /// Its candidates, each with its number, where the plan is known.
+    pub(super) candidates: Vec<(AgentName, u32)>,
     /// What each of its agents may work with, where the plan is known.
     pub(super) accounts: Vec<AgentAccounts>,
 
@@ -98,6 +100,10 @@ pub struct LaneFacts {
     pub(super) old_snapshots: usize,
     pub checkpoints: Vec<CheckpointView>,
     pub must_haves: Vec<Verdict>,
+    /// The candidate that continues as its agent.
+    pub chosen: Option<AgentName>,
+    /// The one that the user wants in its place.
+    pub picked: Option<AgentName>,
     /// How much it changed, where the user is asked to approve that.
     pub changes: Option<ChangeSize>,
     /// The protected files among that.
@@ -149,6 +155,32 @@ pub enum Ending {
     /// What must change outside, and how.
     Blocked(String),
     RolledBack,
+}
+
+/// One of several agents that do the same in a lane.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CandidateView<'a> {
+    pub agent: &'a AgentName,
+    /// What `pick` takes.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub number: u32,
+    /// Whether the lane continues with it.
+    pub chosen: bool,
+    /// Whether the user picked it, and the lane does not continue with it yet.
+    pub picked: bool,
+    /// What its attempts used.
+    pub usage: Usage,
+}
+
+impl fmt::Display for CandidateView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.chosen { "chosen" } else { "" };
+        let notes = [word, if self.picked { "picked" } else { "" }, &self.usage.to_string()].map(str::to_owned);
+        let notes: Vec<String> = notes.into_iter().filter(|note| !note.is_empty()).collect();
+        write!(f, "{}", self.agent)?;
+        if notes.is_empty() { Ok(()) } else { write!(f, " ({})", notes.join(", ")) }
+    }
 }
 
 /// A lane's job on a cluster, from the offer to its end.
@@ -362,6 +394,7 @@ impl LaneHistory {
             user_setup: lane.user_setup.clone(),
             human_tasks,
             tasks: lane.agents.iter().map(of_agent).collect(),
+            candidates: lane.agents.iter().filter_map(|agent| Some((agent.name.clone(), agent.candidate?))).collect(),
             runners: lane.agents.iter().map(|agent| (agent.name.clone(), agent.runner.clone())).collect(),
             accounts: lane.agents.iter().map(accounts).collect(),
             ..LaneFacts::default()
@@ -443,6 +476,24 @@ impl LaneFacts {
 
     pub fn usage(&self) -> Usage {
         self.jobs.all().filter_map(|job| job.transcript.as_ref()).map(|transcript| transcript.usage).sum()
+    }
+
+    /// Its candidates, in the order of their numbers.
+    pub fn candidates(&self) -> Vec<CandidateView<'_>> {
+        let usage = |agent: &AgentName| {
+            let own = self.jobs.all().filter(|job| job.job.agent() == Some(agent));
+            own.filter_map(|job| job.transcript.as_ref()).map(|transcript| transcript.usage).sum()
+        };
+        self.candidates
+            .iter()
+            .map(|(agent, number)| CandidateView {
+                agent,
+                number: *number,
+                chosen: self.chosen.as_ref() == Some(agent),
+                picked: self.picked.as_ref() == Some(agent),
+                usage: usage(agent),
+            })
+            .collect()
     }
 
     /// Retries that are counted, and the last attempt after them.

@@ -70,6 +70,8 @@ impl LaneFacts {
                 self.workplace_of(Some(agent)).set_head(head);
                 self.stands_at(agent, head);
             }
+            Event::CandidatePicked { agent, .. } => self.picked = Some(agent.clone()),
+            Event::CandidateChosen { agent, .. } => self.candidate_chosen(agent, at),
             Event::BranchMoved { agent, head, .. } => self.branch_moved(agent.as_ref(), head, at),
             Event::AgentMerged { agent, head, .. } => self.agent_merged(agent, head, at),
             Event::SnapshotTaken { agent, reason, commit, reference, unchanged, context, checked_out, .. } => {
@@ -275,9 +277,18 @@ impl LaneFacts {
 
     fn branch_moved(&mut self, agent: Option<&AgentName>, head: &CommitId, at: Timestamp) {
         self.workplace_of(agent).set_head(head);
+        self.back_to_implementation(at);
+    }
+
+    fn back_to_implementation(&mut self, at: Timestamp) {
         if self.stage > LaneStage::Implementation {
             self.moved(self.stage, LaneStage::Implementation, at);
         }
+    }
+
+    fn candidate_chosen(&mut self, agent: &AgentName, at: Timestamp) {
+        (self.chosen, self.picked) = (Some(agent.clone()), None);
+        self.back_to_implementation(at);
     }
 
     fn agent_merged(&mut self, agent: &AgentName, head: &CommitId, at: Timestamp) {
@@ -290,7 +301,11 @@ impl LaneFacts {
 
     fn snapshot_taken(&mut self, taken: SnapshotView) {
         // What is put aside for the lane itself, a stash or the head of a lost worktree, is in no worktree.
-        if taken.agent.is_some() || taken.reason != SnapshotReason::Reset {
+        let is_in_worktree = match taken.reason {
+            SnapshotReason::Reset => taken.agent.is_some(),
+            reason => reason != SnapshotReason::Candidate,
+        };
+        if is_in_worktree {
             self.workplace_of(taken.agent.as_ref()).content = Some(taken.commit.clone());
         }
         self.snapshots.push(taken);
@@ -420,7 +435,7 @@ impl LaneFacts {
         (self.stage, self.workplace, self.merging) = (LaneStage::Waiting, Workplace::default(), false);
         (self.base, self.missing, self.merge_commit, self.pull_request) = (None, None, None, None);
         (self.delayed_until, self.changes, self.left_out, self.point) = (None, None, None, None);
-        self.pull_request_status = None;
+        (self.pull_request_status, self.chosen, self.picked) = (None, None, None);
         self.protected.clear();
         self.must_haves.clear();
         self.approved.clear();

@@ -23,8 +23,8 @@ use lanewright_model::{LaneId, Plan, Redactor, Usage};
 
 pub use job::{JobHistory, Retry};
 pub use lane::{
-    AgentMove, AnswerView, CheckpointView, Elsewhere, Ending, FailureView, LaneHistory, MergeView, PlacementView,
-    SnapshotView, Span,
+    AgentMove, AnswerView, CandidateView, CheckpointView, Elsewhere, Ending, FailureView, LaneHistory, MergeView,
+    PlacementView, SnapshotView, Span,
 };
 pub use pauses::PauseView;
 pub(crate) use run::event_logged;

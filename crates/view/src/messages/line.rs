@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::FixedOffset;
 use lanewright_model::cells::{clean, cut, cut_middle};
 use lanewright_model::event::{
-    AgentReport, Event, Idle, LaneStage, Place, Record, RunMoved, RunOutcome, RunStarted, StopReason,
+    AgentReport, ChosenBy, Event, Idle, LaneStage, Place, Record, RunMoved, RunOutcome, RunStarted, StopReason,
 };
 use lanewright_model::must_haves::tally;
 use lanewright_model::text::{counted, headline, listed, shell_line};
@@ -109,6 +109,8 @@ fn sentence(record: &Record, history: &RunHistory, offset: FixedOffset) -> Optio
         Event::LanePlaced { ticket, .. } => lasting(Plain, format!("waits for job {ticket}")),
         Event::LaneClaimed { host, moved: false, .. } => lasting(Plain, format!("works on {host}")),
         Event::PlacementEnded { reason, outcome: None, .. } => lasting(Warn, reason.clone()),
+        Event::CandidatePicked { agent, .. } => lasting(Plain, format!("you picked {agent}")),
+        Event::CandidateChosen { agent, by, .. } => lasting(Plain, format!("{agent} was chosen: {}", chosen_by(*by))),
         Event::BranchMoved { head, .. } => {
             lasting(Warn, format!("its branch is at {} now; what it holds is judged again", head.short()))
         }
@@ -385,6 +387,15 @@ fn work_committed(history: &RunHistory, event: &Event) -> Option<Line> {
         _ if *idle != Idle::No => lasting(Tone::Warn, "the task changed no file".to_owned()),
         0 => passing(Tone::Faint, "changed no file".to_owned()),
         count => passing(Tone::Plain, format!("changed {}", counted(count, "file"))),
+    }
+}
+
+fn chosen_by(by: ChosenBy) -> &'static str {
+    match by {
+        ChosenBy::User => "you picked it",
+        ChosenBy::Judge => "the judge named it",
+        ChosenBy::Only => "no other candidate passed",
+        ChosenBy::Size => "the smallest change that passed",
     }
 }
 

@@ -462,7 +462,9 @@ fn next_action(state: &RunState, lane: LaneIndex) -> Option<String> {
     let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
     let over = lane_state.merged().is_some() || lane_state.is_skipped() || !lane_state.has_begun();
     let agents = |round: Round| {
-        let open = plan.round(round).filter(|&agent| lane_state.agents()[agent].step != AgentStep::Done);
+        let is_open =
+            |agent: &usize| !matches!(lane_state.agents()[*agent].step, AgentStep::Done | AgentStep::Unchosen { .. });
+        let open = plan.round(round).filter(is_open);
         let tasks = open.filter_map(|agent| {
             let task = plan.agents[agent].tasks.get(lane_state.agents()[agent].task)?;
             Some(format!("{} at task {}", plan.agents[agent].name, task.id))

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lanewright_agents::prompt::{PastFailures, ReportValues, Templates, Values};
+use lanewright_agents::prompt::{CandidateValues, PastFailures, ReportValues, Templates, Values};
 use lanewright_agents::runner::Receiver;
 use lanewright_files::regular_file;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::Worktree;
 use lanewright_model::job::StatusSpec;
 use lanewright_model::runner::PromptWay;
-use lanewright_model::{Agent, CommandLine, JobId, JobRole, JobSpec, LaneId, LaneIndex, Round, Runner, Session, Task};
+use lanewright_model::{
+    Agent, CommandLine, JobId, JobRole, JobSpec, Lane, LaneId, LaneIndex, Round, Runner, Session, Task,
+};
 use lanewright_programs::process;
-use lanewright_schedule::RunState;
+use lanewright_schedule::{LaneState, RunState};
 use serde_json::{Value, json};
 
 use super::base::BaseGate;
@@ -69,8 +71,7 @@ impl Executor {
             (JobRole::Attempt { .. }, Some(agent)) => return self.attempt(job, lane, agent, state, &worktree),
             (JobRole::Verify { task, .. }, Some(agent)) => {
                 let task = plan.agents[agent].tasks.iter().find(|known| known.id == *task);
-                let verify = task.map(|task| task.verify.clone()).unwrap_or_default();
-                verify.into_iter().chain(self.plan.gates.atomic.clone()).collect()
+                task.iter().flat_map(|task| self.plan.gate_after(plan, agent, task)).cloned().collect()
             }
             (JobRole::Checkpoint { .. }, _) => self.plan.gates.checkpoint.clone(),
             (JobRole::Setup { .. }, _) => plan.setup.clone(),
@@ -324,11 +325,13 @@ impl Executor {
         let last_words = before.map(|number| self.last_words(&JobId { number, ..job.clone() }, LAST_WORDS));
         let past = PastFailures::new(&worker.lessons(&task.id), last_words.unwrap_or_default());
         let (reports, remarks) = (self.reports(lane, state), lane_state.remarks());
+        let candidates = candidates(lane_state, plan);
         let values = Values {
             base: base.as_str(),
             head: head.as_str(),
             branch: lane_state.workplace(plan, agent).map_or("", |worktree| worktree.branch.as_str()),
             reports: &reports,
+            candidates: &candidates,
             remarks: &remarks,
             done: who.tasks[..worker.task].iter().map(Task::title).collect(),
             changed: &worker.changed,
@@ -359,6 +362,18 @@ impl Executor {
         };
         plan.round(Round::Requirements).filter_map(of_agent).collect()
     }
+}
+
+/// What a judge chooses from.
+fn candidates<'a>(lane: &'a LaneState, plan: &'a Lane) -> Vec<CandidateValues<'a>> {
+    let of_agent = |agent: usize| {
+        let (worker, who) = (&lane.agents()[agent], &plan.agents[agent]);
+        let runner = worker.made_with.as_ref().map_or(&who.runner, |made_with| &made_with.runner);
+        let (number, size) = (who.candidate?, worker.size.unwrap_or_default().to_string());
+        let (base, head) = (worker.start.as_ref()?.as_str(), worker.head.as_ref()?.as_str());
+        Some(CandidateValues { number, runner, model: who.options.model.as_deref(), base, head, size })
+    };
+    lane.passed_candidates(plan).filter_map(of_agent).collect()
 }
 
 /// The task's or the agent's command, or the one that continues the session of the attempt before, where nothing was reset

@@ -160,7 +160,8 @@ fn lane_table(plan: &Plan, index: LaneIndex, runners: &Runners<'_>) -> Value {
     table["user_setup"] = json!(lane.user_setup);
     table["must_haves"] = json!(unless_default(&lane.must_haves, &MustHaves::default()));
     if lone.is_none() {
-        table["agent"] = lane.agents.iter().map(|agent| agent_table(agent, lane, without_tasks, runners)).collect();
+        let of_own = lane.agents.iter().filter(|agent| agent.candidate.is_none_or(|number| number == 1));
+        table["agent"] = of_own.map(|agent| agent_table(agent, lane, without_tasks, runners)).collect();
     }
     if !without_tasks {
         table["task"] = tasks(lane).into();
@@ -231,7 +232,31 @@ fn agent_table(agent: &Agent, lane: &Lane, without_tasks: bool, runners: &Runner
     table["allow_empty"] = Some(true).filter(|_| agent.allow_empty && !may_be_empty(lane)).into();
     table["prompt"] = prompt.into();
     table["env"] = json!(agent.env);
+    if agent.candidate.is_some() {
+        write_candidates(lane, &mut table);
+    }
     given(table)
+}
+
+/// Writes all candidates of the lane into the table of the first.
+fn write_candidates(lane: &Lane, table: &mut Value) {
+    let all: Vec<&Agent> = lane.candidates().map(|at| &lane.agents[at]).collect();
+    let base = |agent: &Agent| agent.name.as_str().rsplit_once('-').map(|(base, _)| base.to_owned());
+    let bases: HashSet<_> = all.iter().map(|agent| base(agent)).collect();
+    table["name"] = base(all[0]).filter(|_| bases.len() == 1).into();
+    let program = |agent: &Agent| (agent.runner.clone(), agent.options.model.clone());
+    if all.iter().all(|agent| program(agent) == program(all[0])) {
+        table["candidates"] = all.len().into();
+        return;
+    }
+    for key in ["runner", "command", "model"] {
+        table[key] = Value::Null;
+    }
+    let written = |agent: &&Agent| {
+        let (runner, model) = program(agent);
+        runner + &model.map(|model| format!(":{model}")).unwrap_or_default()
+    };
+    table["candidates"] = all.iter().map(written).collect();
 }
 
 fn task_table(task: &Task, agent: Option<&Agent>) -> Value {

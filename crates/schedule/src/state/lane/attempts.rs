@@ -10,6 +10,7 @@ use lanewright_model::{
 use crate::state::agent::phase_tracker::PhaseTracker;
 use crate::state::agent::{AgentState, AgentStep, OutageWait, RestartFrom};
 use crate::state::gate::{Gate, is_unknown};
+use crate::state::lane::choice::Choice;
 use crate::state::lane::integration::Integration;
 use crate::state::lane::recovery::Recovery;
 
@@ -21,6 +22,7 @@ pub(crate) struct Attempts {
     running: BTreeSet<JobId>,
     integration: Integration,
     rework: Rework,
+    pub(super) choice: Choice,
 }
 
 /// How often a lane was sent back to its agents.
@@ -115,7 +117,9 @@ impl Attempts {
     /// Whether a step that changes a worktree or a branch was wanted of an agent and is not recorded as done.
     pub(super) fn has_unrecorded_step(&self, plan: &Lane) -> bool {
         let is_unrecorded = |(at, agent): (usize, &AgentState)| match agent.step {
-            AgentStep::Merging | AgentStep::Committing => true,
+            AgentStep::Merging => !self.awaits_choice(plan, at),
+            AgentStep::Committing => true,
+            AgentStep::Unchosen { .. } => !agent.is_over(false),
             AgentStep::Done => agent.worktree.is_some() && !plan.shares_worktree(at),
             _ => agent.restart != RestartFrom::Here,
         };
@@ -127,6 +131,8 @@ impl Attempts {
     pub(super) fn is_at_rest(&self, plan: &Lane, round: Option<Round>) -> bool {
         let waits = |agent: usize| match self.agents[agent].step {
             AgentStep::Ready | AgentStep::Asking | AgentStep::Retrying(_) | AgentStep::Done => true,
+            AgentStep::Unchosen { .. } => true,
+            AgentStep::Merging if self.awaits_choice(plan, agent) => true,
             _ => self.end_of(plan, agent).is_some(),
         };
         self.running.is_empty() && round.is_none_or(|round| self.in_turn(plan, round).all(waits))
@@ -257,15 +263,17 @@ impl Attempts {
         }
     }
 
-    /// Whether another agent is being merged into the lane.
-    pub(crate) fn waits_for_its_turn(&self, agent: usize) -> bool {
-        self.agents[agent].step == AgentStep::Merging && !self.integration.is_turn_of(agent)
+    /// Whether another agent is being merged into the lane, or it is not decided whether this one is.
+    pub(crate) fn waits_for_its_turn(&self, plan: &Lane, agent: usize) -> bool {
+        let has_turn = self.integration.is_turn_of(agent) && !self.awaits_choice(plan, agent);
+        self.agents[agent].step == AgentStep::Merging && !has_turn
     }
 
     /// Whether nothing more will come of the agent in this life of the run.
     pub(crate) fn is_final(&self, plan: &Lane, agent: usize) -> bool {
         let waits = self.asks(plan, agent).is_some();
-        waits || self.agents[agent].step == AgentStep::Done || self.end_of(plan, agent).is_some()
+        let is_done = self.agents[agent].step == AgentStep::Done || self.agents[agent].is_over(false);
+        waits || is_done || self.end_of(plan, agent).is_some()
     }
 
     /// How the agent ends its lane, if no retry is left or something outside must come first.
@@ -275,7 +283,7 @@ impl Attempts {
         match &self.agents[agent].step {
             AgentStep::Failed(_) if self.next_level(plan, agent).is_some() => None,
             AgentStep::Failed(failure) | AgentStep::PermanentlyFailed(failure) => Some(end_with(lane, failure)),
-            AgentStep::Salvaging(..) => self.agents[agent].unkept.as_ref().map(|error| {
+            AgentStep::Salvaging(..) | AgentStep::Unchosen { .. } => self.agents[agent].unkept.as_ref().map(|error| {
                 let reason = format!("what {name} left cannot be kept, so it is not touched: {error}");
                 Event::LaneBlocked { lane, reason }
             }),

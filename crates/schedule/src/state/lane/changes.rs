@@ -136,7 +136,7 @@ impl LaneState {
     pub(crate) fn reset(&mut self, base: &CommitId, plan: &Lane) {
         self.work.reset(base);
         self.merge.drop_staged();
-        if self.merge.take_rebuild() != Some(Rebuild::OnIntegration) {
+        if !matches!(self.merge.take_rebuild(), Some(Rebuild::OnIntegration | Rebuild::OnFirstBase)) {
             return;
         }
         self.attempts.integration_mut().restart();
@@ -215,6 +215,7 @@ impl LaneState {
         if self.merged().is_none() {
             self.checkpoints.remove(&Stage::PrePr);
         }
+        self.attempts.resume_choice();
         self.attempts.revive(has_checkpoint_gate, agent_first);
     }
 

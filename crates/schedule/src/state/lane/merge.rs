@@ -30,6 +30,8 @@ pub struct StagedMerge {
 pub enum Rebuild {
     /// The integration branch alone: the lane's work does not merge and is done again.
     OnIntegration,
+    /// What the lane was built on at first: another candidate continues.
+    OnFirstBase,
     /// The lane's own work merged with the integration branch: it merges, and its tests fail.
     OnMerge(CommitId),
 }

@@ -1,12 +1,14 @@
 //! One lane: where it is, what it has, and what was decided about it.
 //!
 //! Each concern has its own part with its own rules: `work` (branch and worktree), `attempts` (agents and jobs, with
-//! `integration`: their work on its way into the lane), `validation`, `merge`, `proposal`, `approvals`, `placement` and
+//! `integration`: their work on its way into the lane, and `candidates`: which of them continues), `validation`, `merge`, `proposal`, `approvals`, `placement` and
 //! `clock`. Here and in `changes` is what concerns several of them.
 
 pub(crate) mod approvals;
 pub(crate) mod attempts;
+pub(crate) mod candidates;
 mod changes;
+mod choice;
 mod clock;
 mod integration;
 pub(crate) mod merge;
@@ -311,7 +313,7 @@ impl LaneState {
     pub fn is_parked(&self, plan: &Lane) -> bool {
         let unanswered = |gate: Approval| self.needs(plan, gate) && self.answer(&gate.into()).is_none();
         let asks = || self.waits_for_people(plan) || approval_at(self.stage).is_some_and(unanswered);
-        !self.is_elsewhere() && (self.is_stopped() || asks())
+        !self.is_elsewhere() && (self.is_stopped() || self.picked().is_none() && asks())
     }
 
     /// Whether it was asked to stop and nothing of it is left running.
