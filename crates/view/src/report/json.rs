@@ -16,8 +16,8 @@ use super::timeline::{Timeline, Times};
 use crate::answers::escalation::Escalation;
 use crate::answers::next_steps::NextStep;
 use crate::history::{
-    AgentMove, AnswerView, CheckpointView, Elsewhere, FailureView, InterfaceView, LaneState, MergeView, NoteView,
-    PauseView, PlacementView, Retry, SnapshotView, WaitingFor,
+    AgentMove, AnswerView, CandidateView, CheckpointView, Elsewhere, FailureView, InterfaceView, LaneState, MergeView,
+    NoteView, PauseView, PlacementView, Retry, SnapshotView, WaitingFor,
 };
 use crate::status::interfaces::interfaces;
 use crate::status::run_state::RunState;
@@ -129,6 +129,9 @@ struct ReportedLane<'a> {
     has_gate: Option<bool>,
     /// The agents that have worked.
     agents: Vec<&'a AgentName>,
+    /// Its candidates, if it has several for the same work.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<CandidateView<'a>>,
     /// How the phases of their work changed, oldest first.
     agent_moves: &'a [AgentMove],
     started: Option<Timestamp>,
@@ -325,6 +328,7 @@ fn lane<'a>(report: &'a LaneReport<'_>) -> ReportedLane<'a> {
         depends_on: &lane.depends_on,
         has_gate: lane.has_gate,
         agents: lane.agents.iter().map(|agent| &agent.name).collect(),
+        candidates: lane.candidates(),
         agent_moves: &lane.agent_moves,
         started: lane.started,
         finished: lane.finished,

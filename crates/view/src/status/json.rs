@@ -13,8 +13,8 @@ use serde::Serialize;
 use crate::answers::escalation::Escalation;
 use crate::answers::next_steps::NextStep;
 use crate::history::{
-    Elsewhere, FailureView, InterfaceView, JobHistory, LaneState, PauseView, PlacementView, Retry, SnapshotView,
-    WaitingFor,
+    CandidateView, Elsewhere, FailureView, InterfaceView, JobHistory, LaneState, PauseView, PlacementView, Retry,
+    SnapshotView, WaitingFor,
 };
 use crate::status::interfaces::interfaces;
 use crate::status::lane_page::LanePage;
@@ -77,6 +77,9 @@ pub struct LaneStatus<'a> {
     stage: LaneStage,
     /// The agents that work now, or if none does, those that have worked.
     agents: Vec<&'a AgentName>,
+    /// Its candidates, if it has several for the same work.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<CandidateView<'a>>,
     /// The phase of the work of each agent that has begun.
     agent_states: BTreeMap<&'a AgentName, AgentPhase>,
     running: Vec<RunningJob<'a>>,
@@ -197,6 +200,7 @@ impl<'a> LaneStatus<'a> {
             state: lane.state,
             stage: lane.stage,
             agents: agents(lane),
+            candidates: lane.candidates(),
             agent_states: lane.agent_phases(),
             running: lane.jobs.running.iter().map(RunningJob::of).collect(),
             attempts: lane.attempts(),
