@@ -40,7 +40,7 @@ use std::process::ExitCode;
 
 use args::{Args, Command, Format, GlobalArgs};
 pub(crate) use context::Context;
-use control::{answer, recover, retry, skip, stop, tell};
+use control::{answer, pick, recover, retry, skip, stop, tell};
 pub(crate) use error::{CliError, ExitStatus, Hint, Result};
 use integrations::{hook, init, mcp, notify};
 use look::{diff, gate, list, logs, report, status, ui, worktree};
@@ -94,6 +94,7 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::Follow(arguments) => run::follow_run(context, &arguments),
         Command::Retry(arguments) => retry::run(context, &arguments),
         Command::Recover(arguments) => recover::run(context, &arguments),
+        Command::Pick(arguments) => pick::run(context, &arguments),
         Command::Tell(arguments) => tell::run(context, &arguments),
         Command::Skip(arguments) => skip::run(context, &arguments),
         Command::Plan(command) => plan::run(context, &command),

@@ -10,7 +10,7 @@ use lanewright_engine::at_resume::has_begun;
 use lanewright_files::{FileError, regular_file};
 use lanewright_model::event::{Event, Record, RunOutcome, RunStarted};
 use lanewright_model::text::shell_line;
-use lanewright_model::{JobId, LaneId, LaneIndex, PhaseId, Plan, RunId, Timestamp};
+use lanewright_model::{AgentName, JobId, LaneId, LaneIndex, PhaseId, Plan, RunId, Timestamp};
 use lanewright_plan::settings::{Layer, Settings, nearest};
 use lanewright_store::checkpoints;
 use lanewright_store::lock::is_held;
@@ -312,6 +312,22 @@ pub(super) fn open_jobs(records: &[Record]) -> Vec<JobId> {
 /// The lane of a plan that has this id.
 pub(super) fn require_lane(plan: &Plan, lane: &LaneId) -> Result<LaneIndex> {
     plan.find(lane).ok_or_else(|| unknown_lane(lane, plan.lanes.iter().map(|lane| &lane.id)))
+}
+
+/// The candidate of the lane with that number: where it is among the agents, and its name.
+pub(super) fn candidate(plan: &Plan, lane: &LaneId, number: u32) -> Result<(usize, AgentName)> {
+    let lane = plan.lane(require_lane(plan, lane)?);
+    if let Some(at) = lane.candidates().find(|at| lane.agents[*at].candidate == Some(number)) {
+        return Ok((at, lane.agents[at].name.clone()));
+    }
+    let count = lane.candidates().count();
+    let error = ExitStatus::Usage.error(format!("lane {} has no candidate {number}", lane.id));
+    Err(match count {
+        0 => {
+            error.hint("it has one agent for its tasks; a plan sets `candidates = 3`, or a list of runners, in a lane")
+        }
+        count => error.hint(format!("it has the candidates 1 to {count}")),
+    })
 }
 
 /// Bad usage: the run has no such lane.

@@ -4,6 +4,7 @@ mod agents;
 mod approvals;
 mod bad_input;
 mod build_failures;
+mod candidates;
 mod chain;
 mod checkpoints;
 mod ci;

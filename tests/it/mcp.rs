@@ -85,6 +85,7 @@ fn the_tools_are_listed_with_what_they_take() {
         "ExecutePhase",
         "Gate",
         "ListCheckpoints",
+        "Pick",
         "ReadDiff",
         "ReadLogs",
         "Reject",
@@ -317,7 +318,7 @@ fn mcp_server_skips_invalid_json_and_exits_at_eof() {
     let answers: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("the protocol only")).collect();
     assert_eq!(answers[0]["result"]["serverInfo"]["name"], "lanewright");
     let listed = answers.iter().find(|answer| answer["id"] == 2).expect("an answer to the last line");
-    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(15));
+    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(16));
 }
 
 /// Run r1, whose lane A waits for an approval of its changes.
@@ -411,6 +412,7 @@ fn retry_runs_a_failed_lane_in_the_background() {
     client.fails("Retry", json!({"taskId": "no-such-run/A"}), "INVALID_STATE");
     client.fails("Retry", json!({"taskId": "r1/A"}), "INVALID_OPERATION");
     client.fails("Tell", json!({"taskId": RUN, "message": "x"}), "USAGE");
+    client.fails("Pick", json!({"taskId": "r1/B", "candidate": 2}), "USAGE");
     let told = client.succeeds("Tell", json!({"taskId": "r1/B", "message": "--force"}));
     assert_eq!((&told["message"], &told["live"]), (&"--force".into(), &false.into()));
     let answer = client.succeeds("Retry", json!({"taskId": "r1/B", "message": "now with help"}));

@@ -1,4 +1,4 @@
-//! How `stop`, `approve`, `reject`, `tell`, `log-event` and `checkpoints create` reach the process that runs a run: one small file for each request.
+//! How `stop`, `approve`, `reject`, `tell`, `pick`, `log-event` and `checkpoints create` reach the process that runs a run: one small file for each request.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,6 +47,8 @@ pub enum Request {
     },
     /// Say something to the agents of a lane.
     Tell { lane: LaneId, message: String },
+    /// Have another candidate of a lane continue.
+    Pick { lane: LaneId, agent: AgentName },
     /// Record an event of the caller's.
     Log {
         #[serde(default)]
@@ -72,6 +74,7 @@ impl From<Request> for Event {
                 checked_out,
             },
             Request::Tell { lane, message } => Self::MessageSent { lane, message },
+            Request::Pick { lane, agent } => Self::CandidatePicked { lane, agent },
             Request::Log { lane, name, data } => Self::EventLogged { lane, name, data },
             Request::Answer { lane, gate, approved, message } => Self::GateAnswered { lane, gate, approved, message },
         }

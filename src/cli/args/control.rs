@@ -136,6 +136,26 @@ pub(crate) struct Skip {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Pick {
+    #[command(flatten)]
+    place: LaneArgs,
+    /// The number of the candidate
+    #[arg(value_name = "N")]
+    number: Option<Name>,
+    #[command(flatten)]
+    pub(crate) then: ThenResume,
+}
+
+impl Pick {
+    /// What names the lane, and the number behind it.
+    pub(crate) fn names(&self) -> (Vec<&Name>, Option<&Name>) {
+        let mut names: Vec<&Name> = self.place.names().into_iter().chain(&self.number).collect();
+        let number = names.pop();
+        (names, number)
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Tell {
     #[command(flatten)]
     pub(crate) target: LaneArgs,

@@ -37,6 +37,9 @@ lanewright resume r1 -m 'Use the v2 API'  # with advice for its agents
 [tell]
 lanewright tell SL-1 -m 'the v2 API is deployed now'  # of the unfinished run
 lanewright tell r1 SL-1 -m "$(cat notes.md)"  # a longer text
+[pick]
+lanewright pick SL-1 2  # of the unfinished run
+lanewright pick r1 SL-1 2 --resume  # and continue
 [follow]
 lanewright follow  # for two hours
 lanewright follow r1 --once  # ask the forge once, as in a CI job

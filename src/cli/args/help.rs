@@ -24,7 +24,7 @@ const MAIN: Groups = &[
 const GROUPS: Groups = &[
     ("Work", &["plan", "execute-phase", "execute-lane", "resume", "follow", "gate", "stop", "rollback"]),
     ("Look", &["list", "status", "ui", "logs", "diff", "path", "open", "report"]),
-    ("Answer", &["approve", "reject", "tell", "retry", "recover", "skip"]),
+    ("Answer", &["approve", "reject", "tell", "pick", "retry", "recover", "skip"]),
     (
         "State and repair",
         &["checkpoints", "state", "publish", "work", "ci", "doctor", "clean", "log-error", "log-event"],

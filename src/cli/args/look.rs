@@ -49,6 +49,9 @@ pub(crate) struct Logs {
 pub(crate) struct Diff {
     #[command(flatten)]
     pub(crate) target: AgentArgs,
+    /// Show what this candidate of the lane changed, chosen or not
+    #[arg(long, value_name = "N", conflicts_with = "agent")]
+    pub(crate) candidate: Option<u32>,
     /// Show a diffstat instead of the changes
     #[arg(long)]
     pub(crate) stat: bool,

@@ -28,7 +28,7 @@ use lanewright_plan::settings::{Layer, absolute, value};
 
 pub(crate) use callers::{AgentProgram, CiService, HookEvent, Init};
 pub(crate) use ci::Ci;
-pub(crate) use control::{Answer, ControlArgs, Gate, GateName, Rollback, Skip, Stop, Tell, ThenResume};
+pub(crate) use control::{Answer, ControlArgs, Gate, GateName, Pick, Rollback, Skip, Stop, Tell, ThenResume};
 pub(crate) use examples::examples_of;
 pub(crate) use help::{command, parse};
 pub(crate) use look::{Diff, Logs, Open, Report, Since, Status};
@@ -173,6 +173,12 @@ pub(crate) enum Command {
     /// and levels since the lane's last progress count, and retries that you asked for, too.
     #[command(after_long_help = exit_code_table())]
     Recover(Recover),
+    /// Choose another candidate of a lane before it is merged
+    ///
+    /// The lane is built again with the work of that candidate, and judged again: gates, tests, reviewers, your approval.
+    /// Only a candidate that passed its gates can be picked. While the run works, this takes effect before the lane is merged.
+    #[command(after_long_help = exit_code_table())]
+    Pick(Pick),
     /// Tell the agents of a lane something, also while they work
     ///
     /// The next prompts of the lane's agents have the text. An agent at work gets it at its next tool call if its program calls

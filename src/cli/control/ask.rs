@@ -63,7 +63,10 @@ fn ask(directory: &RunDirectory, request: &Request) -> Result<bool> {
         let held = is_held(&directory.lock());
         let is_answered = log.poll()?.records.iter().any(|record| is_answer(&record.event, request));
         // Events may have the same name: one that was recorded before this request was taken is another caller's.
-        if is_answered && !(matches!(request, Request::Log { .. } | Request::Tell { .. }) && waiting.exists()) {
+        if is_answered
+            && !(matches!(request, Request::Log { .. } | Request::Tell { .. } | Request::Pick { .. })
+                && waiting.exists())
+        {
             return Ok(true);
         }
         if !held || Instant::now() > deadline {
@@ -82,6 +85,9 @@ fn is_answer(event: &Event, request: &Request) -> bool {
         }
         (Request::Tell { lane, message }, Event::MessageSent { lane: told, message: said }) => {
             (lane, message) == (told, said)
+        }
+        (Request::Pick { lane, agent }, Event::CandidatePicked { lane: of, agent: picked }) => {
+            (lane, agent) == (of, picked)
         }
         (Request::Log { lane, name, .. }, Event::EventLogged { lane: about, name: logged, .. }) => {
             (lane, name) == (about, logged)

@@ -7,6 +7,7 @@ use super::Context;
 
 pub(super) mod answer;
 pub(crate) mod ask;
+pub(super) mod pick;
 pub(super) mod recover;
 pub(super) mod retry;
 pub(super) mod skip;

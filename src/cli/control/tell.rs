@@ -60,7 +60,7 @@ pub(crate) fn run(context: &Context, arguments: &Tell) -> Result<ExitStatus> {
     context.printer.print(format_args!("{}\n", text.join("\n")), &json)
 }
 
-fn state_of(context: &Context, within: &RepositoryContext, run: &RunId) -> Result<RunState> {
+pub(super) fn state_of(context: &Context, within: &RepositoryContext, run: &RunId) -> Result<RunState> {
     let directory = within.state.run(run);
     let plan = Arc::new(require_plan(run, &directory)?);
     let records: Vec<Record> = read_log(context, &directory)?.records;

@@ -12,13 +12,17 @@ use serde_json::json;
 
 use super::worktree::{held_slot, own_agent};
 use crate::cli::args::{Diff, Format};
-use crate::cli::runs::{RunRecords, beginning, command};
+use crate::cli::runs::{RunRecords, beginning, candidate, command, require_plan};
 use crate::cli::select::{Selector, Target};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 
 pub(crate) fn run(context: &Context, arguments: &Diff) -> Result<ExitStatus> {
     let within = RepositoryContext::open(context, Layer::default())?;
-    let target = Selector::new(context, &within.state).agent_target(&arguments.target.names())?;
+    let mut target = Selector::new(context, &within.state).agent_target(&arguments.target.names())?;
+    if let Some(number) = arguments.candidate {
+        let plan = require_plan(&target.run, &within.state.run(&target.run))?;
+        target.agent = Some(candidate(&plan, target.lane("diff")?, number)?.1);
+    }
     let lane = target.lane("diff")?;
     let change = change(&within, &target, lane)?;
     if context.printer.format() == Format::Json {

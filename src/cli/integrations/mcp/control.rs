@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::parameters::{Answer, Retry, TaskId, Tell, taken, usage};
+use super::parameters::{Answer, Pick, Retry, TaskId, Tell, taken, usage};
 use crate::cli::child::detached::{Start, start_resume};
 use crate::cli::child::{Caller, Outcome};
 use crate::cli::runs::existing;
@@ -35,6 +35,12 @@ pub(super) fn tell(caller: &Caller, wanted: &Tell) -> Outcome {
     let (run, lane) = taken(&wanted.task_id)?.with_lane()?;
     let words = ["tell", run.as_str(), lane.as_str()].map(str::to_owned).into_iter();
     caller.run(&words.chain([format!("--message={}", wanted.message)]).collect::<Vec<_>>())
+}
+
+/// Has another candidate of a lane continue.
+pub(super) fn pick(caller: &Caller, wanted: &Pick) -> Outcome {
+    let (run, lane) = taken(&wanted.task_id)?.with_lane()?;
+    caller.run(&["pick", run.as_str(), lane.as_str(), &wanted.candidate.to_string()].map(str::to_owned))
 }
 
 /// Runs a lane again that failed or is blocked, with what depends on it.

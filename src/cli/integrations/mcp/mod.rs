@@ -29,7 +29,7 @@ use crate::cli::{Context, ExitStatus};
 use answer::answer;
 use output::output;
 use parameters::{
-    Answer, CreateCheckpoint, Doctor, ExecutePhase, Gate, ListCheckpoints, ReadDiff, ReadLogs, ResumeTask, Retry,
+    Answer, CreateCheckpoint, Doctor, ExecutePhase, Gate, ListCheckpoints, Pick, ReadDiff, ReadLogs, ResumeTask, Retry,
     Rollback, RollbackLane, RunStatus, TaskId, Tell, taken,
 };
 
@@ -220,6 +220,16 @@ impl Server {
     )]
     async fn tell(&self, Parameters(wanted): Parameters<Tell>, client: RequestContext<RoleServer>) -> CallToolResult {
         self.call(client, move |caller| control::tell(caller, &wanted)).await
+    }
+
+    #[tool(
+        name = "Pick",
+        output_schema = output("Pick"),
+        description = "Choose another candidate of a lane before it is merged; the lane is built and judged again with its work. Only where the user said so. Show the user first what each candidate changed (ReadDiff with the candidate's agent). Errors: USAGE (no such candidate), INVALID_OPERATION (the lane is merged, or the candidate did not pass its gates).",
+        annotations(title = "Pick a candidate", destructive_hint = false, open_world_hint = false)
+    )]
+    async fn pick(&self, Parameters(wanted): Parameters<Pick>, client: RequestContext<RoleServer>) -> CallToolResult {
+        self.call(client, move |caller| control::pick(caller, &wanted)).await
     }
 
     #[tool(

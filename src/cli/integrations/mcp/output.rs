@@ -89,6 +89,12 @@ const TOLD: Fields = &[
     ("later", LIST, "those that get it with their next attempt"),
 ];
 
+const PICKED: Fields = &[
+    ("candidate", INTEGER, "the number of the candidate"),
+    ("agent", STRING, "its name among the lane's agents"),
+    ("live", BOOLEAN, "whether a process works on the run; if not, ResumeTask acts upon the pick"),
+];
+
 const GATE: Fields = &[
     ("gate", STRING, "the gate"),
     ("passed", BOOLEAN, "whether it passed"),
@@ -104,6 +110,7 @@ pub(super) fn output(name: &str) -> Arc<JsonObject> {
         "ExecutePhase" | "ResumeTask" | "Retry" => &[RUN, STARTED],
         "Approve" | "Reject" => &[RUN, STARTED, ANSWERED],
         "Tell" => &[RUN, TOLD],
+        "Pick" => &[RUN, PICKED],
         "RunStatus" => &[RUN, STATUS],
         "ReadLogs" => &[RUN, LOGS],
         "ReadDiff" => &[RUN, DIFF],

@@ -138,6 +138,17 @@ pub(super) struct Tell {
     pub(super) message: String,
 }
 
+/// `Pick`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Pick {
+    /// The lane, as RUN/LANE.
+    pub(super) task_id: String,
+    /// The number of the candidate.
+    #[schemars(range(min = 1))]
+    pub(super) candidate: u32,
+}
+
 /// `Retry`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
