@@ -41,6 +41,8 @@ pub struct Pause {
 pub(crate) struct Probe {
     pub(crate) job: JobId,
     since: Timestamp,
+    /// The pause began while it ran, so that its end says nothing about that.
+    is_outdated: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +117,8 @@ impl Pauses {
     /// An attempt of the account ended otherwise.
     pub(crate) fn ended(&mut self, account: &str, job: &JobId, end: AttemptEnd) {
         let Some(pause) = self.accounts.get_mut(account) else { return };
-        let was_probe = pause.probe.take_if(|probe| probe.job == *job).is_some();
+        let probe = pause.probe.take_if(|probe| probe.job == *job);
+        let was_probe = probe.is_some_and(|probe| !probe.is_outdated);
         // What works for one attempt is not refused to the account.
         let is_refuted = pause.outage.kind == OutageKind::Refused && end == AttemptEnd::Passed;
         match end {
@@ -136,7 +139,8 @@ impl Pauses {
         if self.accounts.get(account).is_some_and(|pause| !is_over(pause) && lasts(pause)) {
             return;
         }
-        let probe = self.accounts.remove(account).and_then(|known| known.probe);
+        let known = self.accounts.remove(account).and_then(|known| known.probe);
+        let probe = known.map(|probe| Probe { is_outdated: true, ..probe });
         let (unrecorded, until) = (Some(Change::Pause { at }), Some(at));
         let pause =
             Pause { outage: outage.clone(), since: at, until, failures: 0, probe, is_lifted: false, unrecorded };
@@ -146,7 +150,7 @@ impl Pauses {
     /// An attempt of the account begins.
     pub(crate) fn probe(&mut self, account: &str, job: &JobId, at: Timestamp) {
         if let Some(pause) = self.accounts.get_mut(account).filter(|pause| !pause.is_lifted) {
-            pause.probe = Some(Probe { job: job.clone(), since: at });
+            pause.probe = Some(Probe { job: job.clone(), since: at, is_outdated: false });
         }
     }
 

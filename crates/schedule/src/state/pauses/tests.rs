@@ -187,11 +187,11 @@ fn a_limit_that_a_probe_reports_begins_another_pause() {
     let mut pauses = Pauses::default();
     pauses.limited("claude", &quota(Some(HOUR)), moment(0));
     assert_eq!(record(&mut pauses), Some(Some(HOUR)));
-    // Until a second later, which is less than what a failed attempt must name.
+    // By less than a failed attempt must name.
     pauses.probe("claude", &attempt(2), moment(HOUR));
     pauses.ended("claude", &attempt(2), AttemptEnd::Passed);
-    pauses.limited("claude", &quota(Some(HOUR + 1_000)), moment(HOUR + 500));
-    assert_eq!(record(&mut pauses), Some(Some(HOUR + 1_000)));
+    pauses.limited("claude", &quota(Some(HOUR + 30_000)), moment(HOUR + 500));
+    assert_eq!(record(&mut pauses), Some(Some(HOUR + 30_000)));
     assert_eq!(pauses.of("claude").unwrap().since, moment(HOUR + 500), "an attempt passed in between");
     pauses.limited("claude", &quota(Some(HOUR)), moment(HOUR + 600));
     assert!(pauses.unrecorded(FIRST, LIMIT).is_empty(), "the pause lasts longer");
