@@ -40,11 +40,14 @@ impl Candidates {
                     Some(chosen) if *chosen != agent => {
                         return Some(format!("{job} was planned, and {chosen} is chosen"));
                     }
-                    None if self.passed.get(&of_lane) == Some(&at_last.id) => {
+                    None if self.passed.get(&of_lane) == Some(&at_last.id) && !self.returned.contains(&lane) => {
                         return Some(format!("{job} was planned, and all of its gates have passed"));
                     }
                     _ => drop(self.passed.remove(&of_lane)),
                 }
+            }
+            Event::CandidatePicked { lane, agent } if self.chosen.get(lane) == Some(agent) => {
+                drop(self.picked.remove(lane))
             }
             Event::CandidatePicked { lane, agent } => drop(self.picked.insert(lane.clone(), agent.clone())),
             Event::CandidateChosen { lane, agent, .. } => {
@@ -61,7 +64,8 @@ impl Candidates {
                 return (is_due && !has_passed)
                     .then(|| format!("{agent} of {lane} was chosen and has not passed its gates"));
             }
-            Event::LaneMerged { lane, .. } => {
+            // Which one was chosen at a point that a lane was taken back to is not known here.
+            Event::LaneMerged { lane, .. } if !self.returned.contains(lane) => {
                 let picked = self.picked.get(lane).filter(|picked| self.chosen.get(lane) != Some(picked))?;
                 return Some(format!("{lane} was merged, and the user had picked {picked}"));
             }
