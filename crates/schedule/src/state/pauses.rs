@@ -224,7 +224,7 @@ impl Pauses {
     /// The accounts with a probe that `runs`, each with the moment from which it has come through.
     pub(crate) fn probes(&self, runs: impl Fn(&JobId) -> bool) -> Vec<(String, Timestamp)> {
         let probe = |(account, pause): (&String, &Pause)| {
-            let probe = pause.probe.as_ref().filter(|probe| runs(&probe.job))?;
+            let probe = pause.probe.as_ref().filter(|probe| !probe.is_outdated && runs(&probe.job))?;
             Some((account.clone(), probe.since.plus(CAME_THROUGH)))
         };
         self.accounts.iter().filter_map(probe).collect()
