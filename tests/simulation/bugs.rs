@@ -5,8 +5,7 @@ use std::sync::Arc;
 use super::plans::SPARE;
 use lanewright_model::event::{Event, Idle, LaneStage, MadeWith, Record, SnapshotReason, Worktree};
 use lanewright_model::{
-    AgentName, CommandLine, CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel,
-    Transcript,
+    AgentName, CommandLine, CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel, Transcript,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
