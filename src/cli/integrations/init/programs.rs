@@ -9,6 +9,9 @@ use crate::cli::{ExitStatus, Hint, Result};
 /// The text of a file from the one that it has.
 pub(crate) type Entry = fn(&str) -> Result<String, String>;
 
+/// The text of a new file.
+type Text = fn() -> String;
+
 /// What `init` writes for a program.
 pub(super) struct Program {
     pub(crate) which: AgentProgram,
@@ -19,7 +22,7 @@ pub(super) struct Program {
     pub(crate) server: (&'static str, Entry),
     pub(crate) hooks: Option<(&'static str, Entry)>,
     /// What lets the program run the commands; a file that exists is the user's.
-    pub(crate) rules: Option<(&'static str, fn() -> String)>,
+    pub(crate) rules: Option<(&'static str, Text)>,
     /// What the user has to do, or what the program cannot do.
     pub(crate) note: &'static str,
 }

@@ -104,13 +104,13 @@ impl Executor {
                 if job.is_attempt() {
                     self.shared_before.wait();
                 }
-                if seen == Observation::Absent || git::private_git_directory(worktree).is_none() {
-                    if let Err(error) = self.give_git_directory(job, worktree) {
-                        // Another program removed the worktree since it was looked at.
-                        tracing::debug!("{job} gets no git directory: {error}");
-                        self.prepare_workplace(job, worktree, context, emit)?;
-                        self.give_git_directory(job, worktree)?;
-                    }
+                if (seen == Observation::Absent || git::private_git_directory(worktree).is_none())
+                    && let Err(error) = self.give_git_directory(job, worktree)
+                {
+                    // Another program removed the worktree since it was looked at.
+                    tracing::debug!("{job} gets no git directory: {error}");
+                    self.prepare_workplace(job, worktree, context, emit)?;
+                    self.give_git_directory(job, worktree)?;
                 }
                 let launched = tracing::debug_span!(target: TARGET, "launch")
                     .in_scope(|| self.launch(&directory, &prepared.spec))?;
