@@ -25,6 +25,13 @@ fn chosen(env: &TestEnv) -> Vec<(String, String)> {
     env.events("candidate_chosen").iter().map(|event| (text(&event["agent"]), text(&event["by"]))).collect()
 }
 
+/// The ref that keeps what was changed by hand.
+fn by_hand(env: &TestEnv) -> String {
+    let taken = env.events("snapshot_taken");
+    let kept = taken.iter().find(|event| event["reason"] == "external").expect("a snapshot");
+    kept["reference"].as_str().expect("a reference").to_owned()
+}
+
 /// The refs that keep the candidates that were not chosen, with their agents.
 fn kept(env: &TestEnv) -> Vec<(String, String)> {
     let is_kept = |event: &&Value| event["reason"] == "candidate";
@@ -89,6 +96,35 @@ fn a_pick_is_heard_by_the_run_that_waits() {
     env.lanewright(&["approve", "A"]).exits(0);
     running.wait().exits(0);
     assert_eq!(env.file_at("main", "a.txt"), "1\n2\n3\n4\n5");
+}
+
+#[test]
+fn a_pick_keeps_what_was_changed_by_hand() {
+    // While the run waits for the approval, and after a crash of the resume that builds the lane again.
+    for crash in [false, true] {
+        let env = TestEnv::new();
+        env.plan(APPROVED);
+        let change = || {
+            let worktree = env.lanewright(&["path", "A"]).exits(0).stdout;
+            std::fs::write(std::path::Path::new(worktree.trim()).join("hand.txt"), "hand").unwrap();
+        };
+        if crash {
+            env.execute(&[]).exits(3);
+            env.lanewright(&["pick", "A", "1"]).exits(0);
+            env.lanewright_in(&["resume"], &[("LANEWRIGHT_CRASH_POINT", "before_reset_lane:1")]).exits(137);
+            change();
+            env.resume(&[]).exits(3);
+        } else {
+            let running = env.start(&["--wait"]);
+            wait_until("the question", || env.lanewright(&["status"]).stdout.contains("needs approval"));
+            change();
+            env.lanewright(&["pick", "A", "1"]).exits(0);
+            wait_until("the lane to be built again", || !env.events("lane_reset").is_empty());
+            env.lanewright(&["stop"]).exits(0);
+            running.wait().exits(143);
+        }
+        assert_eq!(env.git(&["show", &format!("{}:hand.txt", by_hand(&env))]), "hand", "crash: {crash}");
+    }
 }
 
 /// Two candidates, of which the judge, who looks at both, names what `VERDICT` says.

@@ -6,8 +6,8 @@ use lanewright_store::Request;
 use lanewright_store::lock::is_held;
 use serde_json::json;
 
-use super::ask;
 use super::tell::state_of;
+use super::{ask, is_own_job};
 use crate::cli::args::Pick;
 use crate::cli::run::{Adoption, resume_with};
 use crate::cli::runs::{candidate, command, require_lane};
@@ -27,11 +27,11 @@ pub(crate) fn run(context: &Context, arguments: &Pick) -> Result<ExitStatus> {
     };
     let target = Selector::new(context, &within.state).target(&names)?;
     let (run, lane) = (&target.run, target.lane("pick")?);
-    if context.environment.get("LANEWRIGHT_RUN_ID").is_some_and(|own| own == run.as_str()) {
+    let directory = within.state.run(run);
+    if is_own_job(context, &directory) {
         let message = format!("this is one of the jobs of run {run}, for which only its user picks");
         return Err(ExitStatus::InvalidOperation.error(message).hint("leave it to the user"));
     }
-    let directory = within.state.run(run);
     let state = state_of(context, &within, run)?;
     let index = require_lane(state.plan(), lane)?;
     let (at, agent) = candidate(state.plan(), lane, number)?;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lanewright_git::{self as git, Checkout, GitError, Holder, Mode, Outage, Pool, Snapshot};
-use lanewright_model::event::{Event, Worktree};
+use lanewright_model::event::{Event, SnapshotReason, Worktree};
 use lanewright_model::text::listed;
-use lanewright_model::{Agent, CommitId, LaneIndex, MergeMode};
+use lanewright_model::{Agent, CommitId, LaneIndex, MergeMode, Timestamp};
 use lanewright_programs::process::{DELETE_TRASH, Output, start_detached};
 use lanewright_schedule::{Rebuild, RunState};
 
-use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, Task, lane_head};
+use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, SnapshotTarget, Task, lane_head};
 
 /// Takes a lane's place in the names of the final gate's snapshots.
 pub(crate) const FINAL: &str = "final";
@@ -90,6 +90,17 @@ impl Executor {
                 Some(worktree) => executor.reopen_if_lost(&worktree.path, &context)?,
                 None => Vec::new(),
             };
+            let by_hand = match &worktree {
+                Some(worktree) => executor.keep_changes_by_hand(lane, worktree, &head, context.at)?,
+                None => None,
+            };
+            if let Some(kept) = by_hand {
+                let note = format!("what was changed by hand in the lane's worktree is kept as {}", kept.reference);
+                events.extend([
+                    executor.taken(id.clone(), None, SnapshotReason::External, kept),
+                    executor.note(lane, note),
+                ]);
+            }
             let kept = executor.keep_commit(lane, &head, context.at)?;
             let base = match &rebuild {
                 Rebuild::OnIntegration => executor.integration()?,
@@ -107,6 +118,22 @@ impl Executor {
             ]);
             Ok(events)
         }))
+    }
+
+    /// Saves what a person changed in the lane's worktree, which the run left at `head`.
+    fn keep_changes_by_hand(
+        &self,
+        lane: LaneIndex,
+        worktree: &Worktree,
+        head: &CommitId,
+        at: Timestamp,
+    ) -> Result<Option<Snapshot>> {
+        let is_there = git::head_of(&worktree.path)?.commit == *head;
+        if is_there && git::uncommitted_paths(&self.repository, &worktree.path)?.is_empty() {
+            return Ok(None);
+        }
+        let target = SnapshotTarget { lane, agent: None, at, reason: SnapshotReason::External };
+        Ok(Some(self.keep_worktree(&target, &worktree.path)?))
     }
 
     /// Releases everything of the lane: its slot, its links, the branches and snapshots whose work is merged.
