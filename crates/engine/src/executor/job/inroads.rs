@@ -39,9 +39,7 @@ impl Executor {
             target.display()
         )))
     }
-}
 
-impl Executor {
     /// Whether set-up or copies put something into the worktree of a job that is not in git.
     fn is_filled(&self, job: &JobId) -> bool {
         let lane = job.lane.as_ref().and_then(|lane| self.plan.find(lane));
