@@ -41,7 +41,7 @@ fn kept(env: &TestEnv) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_smallest_change_that_passes_is_merged_and_the_others_stay_until_clean() {
+fn the_smallest_change_is_merged_and_the_others_kept() {
     let env = TestEnv::new();
     env.plan(SIZES);
     env.execute(&[]).exits(0);
@@ -59,12 +59,18 @@ fn the_smallest_change_that_passes_is_merged_and_the_others_stay_until_clean() {
     env.lanewright(&["pick", "A", "2"]).exits(7).says(&["lane A is merged"]).hints("rollback r1 --lane A");
     let status = env.lanewright(&["status", "r1", "A"]).exits(0);
     assert!(status.stdout.contains("agent-2, agent-3 (chosen)"), "{}", status.stdout);
+    for format in ["text", "md", "html"] {
+        let report = env.lanewright(&["report", "--format", format]).exits(0).stdout.replace('\\', "");
+        assert!(report.contains("best of"), "{report}");
+        assert!(report.contains("agent-1, agent-2, agent-3 (chosen)"), "{report}");
+    }
+    env.lanewright(&["diff", "A", "agent-1", "--candidate", "2"]).exits(2).hints("name one of them");
     env.lanewright(&["clean", "--yes"]).exits(0);
     assert!(!env.refs().iter().any(|name| name.contains("lanewright")), "{:?}", env.refs());
 }
 
 #[test]
-fn a_pick_before_the_approval_has_the_other_candidate_merged() {
+fn a_pick_has_the_other_candidate_merged() {
     let env = TestEnv::new();
     env.plan(APPROVED);
     env.execute(&[]).exits(3);
@@ -75,8 +81,15 @@ fn a_pick_before_the_approval_has_the_other_candidate_merged() {
     assert!(again.stdout.contains("is chosen already"), "{}", again.stdout);
     let picked = env.lanewright(&["pick", "A", "1", "--format", "json"]).exits(0).json();
     assert_eq!((&picked["agent"], &picked["live"]), (&"agent-1".into(), &false.into()));
+    let listed = || env.lanewright(&["status", "A"]).exits(0).stdout;
+    assert!(listed().contains("agent-1 (picked), agent-2 (chosen)"), "{}", listed());
     env.resume(&[]).exits(3);
     assert_eq!(chosen(&env)[1], ("agent-1".to_owned(), "user".to_owned()));
+    let diff = env.lanewright(&["diff", "A", "--candidate", "1"]).exits(0).stdout;
+    assert!(diff.contains("+5") && !diff.contains("-one"), "{diff}");
+    env.lanewright(&["pick", "A", "2"]).exits(0);
+    env.lanewright(&["pick", "A", "1"]).exits(0);
+    assert!(listed().contains("agent-1 (chosen), agent-2\n"), "{}", listed());
     env.lanewright(&["approve", "A", "--resume"]).exits(0);
     assert_eq!(env.file_at("main", "a.txt"), "1\n2\n3\n4\n5");
     assert_eq!(starts(&env), ["agent-1", "agent-2"], "an agent was paid again");
@@ -127,6 +140,29 @@ fn a_pick_keeps_what_was_changed_by_hand() {
     }
 }
 
+#[test]
+fn a_skipped_lane_has_nothing_to_pick() {
+    let env = TestEnv::new();
+    env.plan(APPROVED);
+    env.execute(&[]).exits(3);
+    env.lanewright(&["skip", "A"]).exits(0);
+    env.lanewright(&["pick", "A", "1"]).exits(7).says(&["lane A is skipped"]).hints("rollback r1 --lane A");
+}
+
+#[test]
+fn a_rollback_shows_the_choice_of_its_point() {
+    let env = TestEnv::new();
+    env.plan(APPROVED);
+    env.execute(&[]).exits(3);
+    env.lanewright(&["approve", "A", "--resume"]).exits(0);
+    env.lanewright(&["rollback", "r1", "--lane", "A", "--to", "after_lane_tests", "--yes"]).exits(0);
+    let status = env.lanewright(&["status", "r1", "A"]).exits(0).stdout;
+    assert!(status.contains("agent-1, agent-2 (chosen)"), "{status}");
+    env.lanewright(&["rollback", "r1", "--lane", "A", "--yes"]).exits(0);
+    let status = env.lanewright(&["status", "r1", "A"]).exits(0).stdout;
+    assert!(!status.contains("chosen"), "{status}");
+}
+
 /// Two candidates, of which the judge, who looks at both, names what `VERDICT` says.
 fn judged(verdict: &str) -> String {
     let plan = "[[lane]]\nid = \"A\"\ncandidates = 2\n[[lane.agent]]\nname = \"maker\"\n\
@@ -141,7 +177,7 @@ fn judged(verdict: &str) -> String {
 #[test]
 fn the_judge_sees_the_candidates_and_its_answer_decides() {
     let env = TestEnv::new();
-    env.plan(&judged("1"));
+    env.plan(&judged("\"Candidate #1\""));
     env.execute(&[]).exits(0);
     assert_eq!(chosen(&env), [("maker-1".to_owned(), "judge".to_owned())]);
     let (prompt, seen) = (env.scratch("prompt"), env.scratch("seen"));
@@ -150,12 +186,23 @@ fn the_judge_sees_the_candidates_and_its_answer_decides() {
 }
 
 #[test]
-fn an_answer_of_the_judge_that_names_no_candidate_leaves_the_smallest_change() {
+fn a_judge_that_names_no_candidate_is_reported() {
     let env = TestEnv::new();
     env.plan(&judged("\"7\""));
     env.execute(&[]).exits(0);
     assert_eq!(chosen(&env), [("maker-2".to_owned(), "size".to_owned())]);
     assert_eq!(env.file_at("main", "a.txt"), "one");
+    let said = |event: &Value| event["message"].as_str().is_some_and(|text| text.contains("it named 7, which is none"));
+    assert!(env.events("noted").iter().any(said));
+}
+
+#[test]
+fn the_answer_of_a_judge_that_failed_does_not_count() {
+    let env = TestEnv::new();
+    let plan = judged("1").replace("LANEWRIGHT_STATUS_FILE\"'''", "LANEWRIGHT_STATUS_FILE\"; exit 4'''");
+    env.plan(&plan.replace("candidates = 2", "candidates = 2\nretries = 0"));
+    env.execute(&[]).exits(0);
+    assert_eq!(chosen(&env), [("maker-2".to_owned(), "size".to_owned())]);
 }
 
 #[test]

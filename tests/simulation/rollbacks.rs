@@ -48,7 +48,9 @@ impl Simulation {
         let may = |&lane: &LaneIndex| {
             let lane_state = state.lane(lane);
             let is_alone = self.with_dependants(&state, lane) == [lane] && lane_state.placement().number() == 0;
-            is_alone && lane_state.merged().is_none() && self.may_restart(&state, lane) && self.world.may_return(lane)
+            // A merge may be published that is not on record.
+            let is_merged = lane_state.merged().is_some() || self.world.merges.contains(&lane);
+            is_alone && !is_merged && self.may_restart(&state, lane) && self.world.may_return(lane)
         };
         let lanes: Vec<LaneIndex> = state.plan().indices().filter(may).collect();
         let Some(&lane) = lanes.get(self.world.dice.roll(lanes.len() as u32) as usize) else { return Ok(()) };

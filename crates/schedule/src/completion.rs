@@ -34,10 +34,11 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// How far the agents of `round` are, as the run log has it.
+    /// How far the agents of `round` are, as the run log has it, but for candidates that were not chosen.
     pub fn of(lane: &LaneState, plan: &Lane, round: Round) -> Self {
         let standing = |agent: usize| (plan.agents[agent].name.clone(), standing(&lane.agents()[agent]));
-        Self { agents: plan.round(round).map(standing).collect() }
+        let counts = |agent: &usize| !lane.agents()[*agent].is_unchosen();
+        Self { agents: plan.round(round).filter(counts).map(standing).collect() }
     }
 
     pub fn is_complete(&self) -> bool {
@@ -83,7 +84,7 @@ fn in_minutes(age: Duration) -> String {
 
 fn standing(worker: &AgentState) -> Standing {
     match &worker.step {
-        AgentStep::Done | AgentStep::Unchosen { .. } => Standing::Complete,
+        AgentStep::Done => Standing::Complete,
         AgentStep::Failed(failure)
         | AgentStep::PermanentlyFailed(failure)
         | AgentStep::Judging(failure)

@@ -119,10 +119,11 @@ pub fn read_status(path: &Path) -> Option<AgentStatus> {
     };
     let capitals = |name| text(&object, name).to_ascii_uppercase();
     let (status, decision) = (capitals("status"), capitals("decision"));
+    let decision = number_of_candidate(&decision).unwrap_or(decision);
     let fault = check_word("status", &status, &STATUS_WORDS).or_else(|| {
-        check_word("decision", &decision, &DECISION_WORDS)
-            // The number of a candidate.
-            .filter(|_| !decision.is_empty() && decision.parse::<u32>().is_err())
+        let is_number = number_of_candidate(&decision).is_some();
+        let fault = check_word("decision", &decision, &DECISION_WORDS).filter(|_| !decision.is_empty() && !is_number);
+        fault.map(|fault| format!("{fault}, nor the number of a candidate"))
     });
     let report = AgentReport {
         fault: fault.unwrap_or_default(),
@@ -136,6 +137,13 @@ pub fn read_status(path: &Path) -> Option<AgentStatus> {
     };
     let updated_at = object.get("updated_at").and_then(|value| serde_json::from_value(value.clone()).ok());
     Some(AgentStatus { report, updated_at })
+}
+
+/// The number in what a judge decided, such as `Candidate 2`, if there is one and no other.
+fn number_of_candidate(decision: &str) -> Option<String> {
+    let mut numbers = decision.split(|it: char| !it.is_ascii_digit()).filter(|digits| !digits.is_empty());
+    let (first, second) = (numbers.next()?, numbers.next());
+    first.parse::<u32>().ok().filter(|_| second.is_none()).map(|number| number.to_string())
 }
 
 /// Reads an agent's result file as a report, `success` as `COMPLETE` and so on; `None` where there is none.

@@ -255,7 +255,9 @@ pub(crate) enum Command {
     /// Check the stored state and repair damage without losing work
     #[command(after_long_help = exit_code_table())]
     Doctor(Doctor),
-    /// Remove what finished runs left, but never unmerged work
+    /// Remove what finished runs left, unmerged work only with --force
+    ///
+    /// Candidates that were not chosen are removed with their run.
     Clean(Clean),
     /// Set a repository up for coding agents' programs
     Init(Init),

@@ -47,9 +47,14 @@ pub(crate) fn run(context: &Context, arguments: &Pick) -> Result<ExitStatus> {
         }
     }
     let live = is_held(&directory.lock());
-    let mut text = match is_chosen {
-        true => format!("Candidate {number} of {lane}, {agent}, is chosen already.\n"),
-        false => format!("Candidate {number}, {agent}, continues as the agent of {lane}; its work is judged again.\n"),
+    let mut text = match lane_state.chosen() {
+        _ if is_chosen => format!("Candidate {number} of {lane}, {agent}, is chosen already.\n"),
+        None => {
+            format!("Candidate {number}, {agent}, will continue as the agent of {lane} when the others are done.\n")
+        }
+        Some(_) => {
+            format!("Candidate {number}, {agent}, will continue as the agent of {lane}; its work is judged again.\n")
+        }
     };
     if !live && arguments.then.resume {
         context.printer.note(text.trim_end());
@@ -70,12 +75,13 @@ fn refused(within: &RepositoryContext, (run, lane, number): (&RunId, &LaneId, u3
     let status = || format!("to see how far it is: {}", command(&["status", run, id]));
     let (message, hint) = match why {
         Unpickable::Merged => (format!("lane {lane} is merged, so no other candidate can be picked"), rollback()),
+        Unpickable::Skipped => (format!("lane {lane} is skipped, so no candidate is merged"), rollback()),
         Unpickable::Proposed => (format!("lane {lane} has a pull request with its candidate"), rollback()),
         Unpickable::InQueue => (format!("lane {lane} is being merged, so no other candidate can be picked"), status()),
         Unpickable::AtWork => (format!("candidate {number} of {lane} has not passed its gates yet"), status()),
         Unpickable::Failed => {
             let work = command(&["diff", run, id, "--candidate", &candidate]);
-            (format!("candidate {number} of {lane} did not pass its gates"), format!("to see its work: {work}"))
+            (format!("the work of candidate {number} of {lane} did not pass its gates"), format!("to see it: {work}"))
         }
     };
     ExitStatus::InvalidOperation.error(message).hint(hint)

@@ -19,6 +19,10 @@ use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 pub(crate) fn run(context: &Context, arguments: &Diff) -> Result<ExitStatus> {
     let within = RepositoryContext::open(context, Layer::default())?;
     let mut target = Selector::new(context, &within.state).agent_target(&arguments.target.names())?;
+    if let (Some(_), Some(agent)) = (arguments.candidate, &target.agent) {
+        let error = ExitStatus::Usage.error(format!("both the agent {agent} and a candidate are named"));
+        return Err(error.hint("name one of them"));
+    }
     if let Some(number) = arguments.candidate {
         let plan = require_plan(&target.run, &within.state.run(&target.run))?;
         target.agent = Some(candidate(&plan, target.lane("diff")?, number)?.1);

@@ -7,6 +7,8 @@ use lanewright_model::{Approval, CommandLine, Dollars, MergeChoice, Round, TaskK
 
 use super::keys::{Key, Shape};
 use super::{CandidatesDraft, MAX_CANDIDATES};
+use lanewright_model::text::counted;
+
 use crate::faults::{Faults, nearest, quoted};
 use crate::settings::value::words;
 use crate::source_text::{At, Span};
@@ -149,10 +151,10 @@ impl FromNode for At<CandidatesDraft> {
         match node.value {
             Value::Integer(number) => match u32::try_from(number) {
                 Ok(number @ 1..=MAX_CANDIDATES) => return Some(At::new(CandidatesDraft::Count(number), span)),
-                _ => wrong(format!("{number} candidates are not possible")),
+                _ => wrong(format!("{number} is no number of candidates")),
             },
             Value::List(items) if items.is_empty() || items.len() > MAX_CANDIDATES as usize => {
-                wrong(format!("{} candidates are not possible", items.len()));
+                wrong(format!("this list has {}", counted(items.len(), "runner")));
             }
             value @ (Value::List(_) | Value::Text(_)) => {
                 let runners = Vec::from_node(At::new(value, span), key, faults)?;

@@ -31,6 +31,19 @@ pub(super) fn assign(drafts: &mut Vec<AgentDraft>, lane: &LaneDraft, context: &C
             );
         }
     }
+    let is_list = |draft: &AgentDraft| {
+        let candidates = draft.candidates.as_ref().or(lane.candidates.as_ref());
+        matches!(value(&candidates.cloned()), Some(CandidatesDraft::Each(_)))
+    };
+    for draft in drafts.iter().filter(|draft| does_tasks(draft) && is_list(draft)) {
+        if let Some(runner) = draft.program.runner.as_ref().or(lane.program.runner.as_ref()) {
+            faults.warning(
+                runner.span,
+                "a list of `candidates` has the runners, so `runner` has no effect",
+                "remove one of them",
+            );
+        }
+    }
     let workers = drafts.iter().filter(|draft| does_tasks(draft)).count();
     let mut found = None;
     for draft in drafts.iter_mut().filter(|draft| does_tasks(draft)) {
@@ -48,6 +61,13 @@ pub(super) fn assign(drafts: &mut Vec<AgentDraft>, lane: &LaneDraft, context: &C
     }
     let judges = drafts.iter().filter(|draft| value(&draft.round) == Some(Round::Judge));
     let judges: Vec<_> = judges.map(|draft| draft.round.as_ref().map_or(draft.span, |round| round.span)).collect();
+    if let (Some(judge), [_, ..]) = (&lane.judge, &judges[..]) {
+        faults.warning(
+            judge.span,
+            "the lane has an agent as its judge, so `judge` has no effect",
+            "remove one of them",
+        );
+    }
     if let [_, second, ..] = judges[..] {
         faults.error_with(second, format!("lane {} has several judges", called(lane)), "keep one of them");
     }
@@ -74,7 +94,7 @@ pub(super) fn assign(drafts: &mut Vec<AgentDraft>, lane: &LaneDraft, context: &C
     let lists = drafts.iter().filter_map(|draft| draft.tasks.as_ref()).chain(&lane.tasks);
     for task in lists.flatten() {
         if let Some(kind) = task.kind.as_ref().filter(|kind| kind.value.is_human()) {
-            let message = "a person's task would be asked for each candidate";
+            let message = "a task for a person cannot be done by several candidates";
             faults.error_with(kind.span, message, "make it a lane of its own, or write `candidates = 1`");
         }
     }

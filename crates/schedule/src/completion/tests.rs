@@ -35,6 +35,16 @@ fn standing_follows_agent_step() {
 }
 
 #[test]
+fn candidates_that_were_not_chosen_do_not_count() {
+    let mut plan = lane("A", &[], 1, &[]);
+    plan.agents.push(plan.agents[0].clone());
+    let mut state = LaneState::new(&plan, 0);
+    let agents = state.attempts.agents_mut();
+    (agents[0].step, agents[1].step) = (AgentStep::Unchosen { passed: true }, AgentStep::Done);
+    assert_eq!(Completion::of(&state, &plan, Round::Implementation).agents.len(), 1);
+}
+
+#[test]
 fn a_round_is_complete_when_all_of_it_is() {
     let name = |name: &str| AgentName::new(name).unwrap();
     let of = |standings: &[Standing]| Completion {

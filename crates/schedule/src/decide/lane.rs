@@ -142,7 +142,13 @@ fn classified(deciding: &mut Deciding, lane: LaneIndex) {
 /// Runs the implementation agents; of candidates one is chosen, by the judge if there is one, once all have come to rest.
 fn implementation(deciding: &mut Deciding, lane: LaneIndex) {
     match deciding.state.next_choice(lane) {
-        Some(NextChoice::Choose(candidate, by)) => choose(deciding, lane, candidate, by),
+        Some(NextChoice::Choose(candidate, by)) => {
+            if let Some(why) = deciding.state.silence_of_judge(lane).filter(|_| by == ChosenBy::Size) {
+                let message = format!("the judge chose no candidate ({why})");
+                deciding.note(Event::Noted { lane: Some(deciding.id(lane)), message });
+            }
+            choose(deciding, lane, candidate, by);
+        }
         Some(NextChoice::Judge) => {
             deciding.lane(lane).1.round(Round::Judge).for_each(|judge| decide_agent(deciding, lane, judge));
         }

@@ -1,9 +1,10 @@
 //! What comes next for the candidates of a lane.
 
 use lanewright_model::event::{ChosenBy, Event};
-use lanewright_model::{LaneIndex, Round};
+use lanewright_model::{ChangeSize, LaneIndex, Round};
 
 use crate::state::RunState;
+use crate::state::agent::AgentStep;
 use crate::state::lane::current_round;
 
 /// What comes next for the candidates of a lane.
@@ -27,19 +28,20 @@ impl RunState {
             let is_open = state.workplace(plan, agent).is_some();
             attempts.end_of(plan, agent).is_some() || is_open && self.unavailable(lane, agent).is_some()
         };
-        let is_settled = |candidate: usize| {
+        let has_come_to_rest = |candidate: usize| {
             let runs = || state.running().iter().any(|job| job.agent() == Some(&plan.agents[candidate].name));
             passed.contains(&candidate) || has_ended(candidate) && !runs()
         };
         let failed = |chosen| matches!(attempts.end_of(plan, chosen), Some(Event::LaneFailed { .. }));
         match attempts.chosen() {
             Some(chosen) if !failed(chosen) => return None,
-            None if !plan.candidates().all(is_settled) => return None,
+            None if !plan.candidates().all(has_come_to_rest) => return None,
             _ if passed.is_empty() => return None,
             _ => {}
         }
+        let picked = attempts.wanted().filter(|picked| passed.contains(picked));
         if let [only] = passed[..] {
-            return Some(NextChoice::Choose(only, ChosenBy::Only));
+            return Some(NextChoice::Choose(only, if picked.is_some() { ChosenBy::User } else { ChosenBy::Only }));
         }
         let judge = plan.round(Round::Judge).next();
         let is_over = |judge: usize| state.agents()[judge].is_over(plan.shares_worktree(judge)) || has_ended(judge);
@@ -47,19 +49,35 @@ impl RunState {
             // Also where the user picked meanwhile: a step of it may be under way.
             return Some(NextChoice::Judge);
         }
-        if let Some(picked) = attempts.wanted().filter(|picked| passed.contains(picked)) {
+        if let Some(picked) = picked {
             return Some(NextChoice::Choose(picked, ChosenBy::User));
         }
-        let verdict = judge.and_then(|judge| state.agents()[judge].verdict);
+        let verdict = judge.map(|judge| &state.agents()[judge]).filter(|judge| judge.step == AgentStep::Done);
+        let verdict = verdict.and_then(|judge| judge.verdict);
         let named = |candidate: &usize| verdict.is_some() && plan.agents[*candidate].candidate == verdict;
         if let Some(named) = passed.iter().copied().find(named) {
             return Some(NextChoice::Choose(named, ChosenBy::Judge));
         }
-        let lines = |candidate: &usize| {
+        let size = |candidate: &usize| {
             let size = state.agents()[*candidate].size.unwrap_or_default();
-            (size.added + size.removed, size.files)
+            // One that changed nothing did not do the work.
+            (size == ChangeSize::default(), size.added + size.removed)
         };
-        passed.into_iter().min_by_key(lines).map(|least| NextChoice::Choose(least, ChosenBy::Size))
+        passed.into_iter().min_by_key(size).map(|least| NextChoice::Choose(least, ChosenBy::Size))
+    }
+
+    /// Why the judge of the lane, if it has one, chose none of the candidates that passed.
+    pub(crate) fn silence_of_judge(&self, lane: LaneIndex) -> Option<String> {
+        let judge = &self.lane(lane).agents()[self.plan.lane(lane).round(Round::Judge).next()?];
+        Some(match &judge.step {
+            AgentStep::Blocked(reason) => format!("it is blocked: {reason}"),
+            AgentStep::Failed(failure) | AgentStep::PermanentlyFailed(failure) => failure.message.clone(),
+            AgentStep::Done => match judge.verdict {
+                Some(number) => format!("it named {number}, which is none of those that passed"),
+                None => "it wrote no number".to_owned(),
+            },
+            _ => "its runner is not available".to_owned(),
+        })
     }
 
     /// The round whose agents work in the lane now, or are about to.
@@ -75,11 +93,10 @@ impl RunState {
 mod tests {
     use std::sync::Arc;
 
-    use lanewright_model::{Agent, ChangeSize, Failure, FailureKind};
+    use lanewright_model::{Agent, Failure, FailureKind};
 
     use super::*;
     use crate::sample_plans::{lane, plan};
-    use crate::state::agent::AgentStep;
 
     /// What follows for three candidates that changed so many lines, or failed, and a judge that named one, or works.
     fn next(lines: [Option<u64>; 3], verdict: Option<Option<u32>>, picked: Option<usize>) -> Option<NextChoice> {
@@ -115,7 +132,9 @@ mod tests {
         assert_eq!(next(sizes, Some(Some(9)), None), chosen(1, ChosenBy::Size), "of equal ones the first");
         assert_eq!(next(sizes, Some(None), None), chosen(1, ChosenBy::Size));
         assert_eq!(next([Some(5), None, Some(1)], Some(Some(2)), None), chosen(2, ChosenBy::Size), "2 failed");
+        assert_eq!(next([Some(0), Some(5), None], Some(None), None), chosen(1, ChosenBy::Size), "1 changed nothing");
         assert_eq!(next([Some(5), None, None], None, None), chosen(0, ChosenBy::Only));
+        assert_eq!(next([Some(5), None, None], None, Some(0)), chosen(0, ChosenBy::User));
         assert_eq!(
             next([Some(5), None, None], None, Some(1)),
             chosen(0, ChosenBy::Only),

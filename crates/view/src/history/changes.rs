@@ -55,7 +55,7 @@ impl LaneWork {
 
     fn apply(&mut self, event: &Event) {
         match event {
-            Event::LaneBased { base, .. } => {
+            Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => {
                 self.base = Some(base.clone());
                 self.moved_to(base);
             }

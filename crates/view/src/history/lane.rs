@@ -100,10 +100,8 @@ pub struct LaneFacts {
     pub(super) old_snapshots: usize,
     pub checkpoints: Vec<CheckpointView>,
     pub must_haves: Vec<Verdict>,
-    /// The candidate that continues as its agent.
-    pub chosen: Option<AgentName>,
-    /// The one that the user wants in its place.
-    pub picked: Option<AgentName>,
+    /// Which candidate continues as its agent, after each record that decided it: the last one counts.
+    pub(super) choices: Vec<(u64, Choice)>,
     /// How much it changed, where the user is asked to approve that.
     pub changes: Option<ChangeSize>,
     /// The protected files among that.
@@ -181,6 +179,14 @@ impl fmt::Display for CandidateView<'_> {
         write!(f, "{}", self.agent)?;
         if notes.is_empty() { Ok(()) } else { write!(f, " ({})", notes.join(", ")) }
     }
+}
+
+/// Which candidate of a lane continues.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) chosen: Option<AgentName>,
+    /// The one that the user wants in its place.
+    pub(super) picked: Option<AgentName>,
 }
 
 /// A lane's job on a cluster, from the offer to its end.
@@ -417,6 +423,10 @@ impl DerefMut for LaneHistory {
 }
 
 impl LaneFacts {
+    pub(super) fn choice(&self) -> Choice {
+        self.choices.last().map(|(_, choice)| choice.clone()).unwrap_or_default()
+    }
+
     /// The files that its agents changed beyond those that its plan names, in the order of their paths. Files of the
     /// planning itself are changed by every plan.
     pub fn beyond_plan(&self) -> Vec<String> {
@@ -484,16 +494,22 @@ impl LaneFacts {
             let own = self.jobs.all().filter(|job| job.job.agent() == Some(agent));
             own.filter_map(|job| job.transcript.as_ref()).map(|transcript| transcript.usage).sum()
         };
+        let choice = self.choice();
         self.candidates
             .iter()
             .map(|(agent, number)| CandidateView {
                 agent,
                 number: *number,
-                chosen: self.chosen.as_ref() == Some(agent),
-                picked: self.picked.as_ref() == Some(agent),
+                chosen: choice.chosen.as_ref() == Some(agent),
+                picked: choice.picked.as_ref() == Some(agent),
                 usage: usage(agent),
             })
             .collect()
+    }
+
+    /// Its candidates on one line; empty: it has none.
+    pub fn candidates_line(&self) -> String {
+        self.candidates().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 
     /// Retries that are counted, and the last attempt after them.

@@ -8,8 +8,8 @@ use lanewright_model::{
 
 use super::job::{AgentStatus, Retry};
 use super::lane::{
-    AgentHistory, AgentMove, AnswerView, CheckpointView, Ending, FailureView, LaneFacts, MergeView, PlacementView,
-    SnapshotView,
+    AgentHistory, AgentMove, AnswerView, CheckpointView, Choice, Ending, FailureView, LaneFacts, MergeView,
+    PlacementView, SnapshotView,
 };
 use super::workplace::Workplace;
 
@@ -70,8 +70,15 @@ impl LaneFacts {
                 self.workplace_of(Some(agent)).set_head(head);
                 self.stands_at(agent, head);
             }
-            Event::CandidatePicked { agent, .. } => self.picked = Some(agent.clone()),
-            Event::CandidateChosen { agent, .. } => self.candidate_chosen(agent, at),
+            Event::CandidatePicked { agent, .. } => {
+                let chosen = self.choice().chosen.clone();
+                let picked = Some(agent.clone()).filter(|_| chosen.as_ref() != Some(agent));
+                self.choices.push((record.seq, Choice { chosen, picked }));
+            }
+            Event::CandidateChosen { agent, .. } => {
+                self.choices.push((record.seq, Choice { chosen: Some(agent.clone()), picked: None }));
+                self.back_to_implementation(at);
+            }
             Event::BranchMoved { agent, head, .. } => self.branch_moved(agent.as_ref(), head, at),
             Event::AgentMerged { agent, head, .. } => self.agent_merged(agent, head, at),
             Event::SnapshotTaken { agent, reason, commit, reference, unchanged, context, checked_out, .. } => {
@@ -140,6 +147,8 @@ impl LaneFacts {
             }
             Event::LaneRolledBack { kept, point, .. } => {
                 self.rolled_back(kept, at);
+                let last = point.as_ref().map_or(0, |point| point.seq);
+                self.choices.retain(|(seq, _)| *seq <= last);
                 point.iter().for_each(|point| self.returned_to(point, at));
             }
             Event::GitWorked { took_ms, .. } => self.git.push(span_before(at, *took_ms)),
@@ -286,11 +295,6 @@ impl LaneFacts {
         }
     }
 
-    fn candidate_chosen(&mut self, agent: &AgentName, at: Timestamp) {
-        (self.chosen, self.picked) = (Some(agent.clone()), None);
-        self.back_to_implementation(at);
-    }
-
     fn agent_merged(&mut self, agent: &AgentName, head: &CommitId, at: Timestamp) {
         self.agent_mut(agent);
         self.workplace.set_head(head);
@@ -435,7 +439,7 @@ impl LaneFacts {
         (self.stage, self.workplace, self.merging) = (LaneStage::Waiting, Workplace::default(), false);
         (self.base, self.missing, self.merge_commit, self.pull_request) = (None, None, None, None);
         (self.delayed_until, self.changes, self.left_out, self.point) = (None, None, None, None);
-        (self.pull_request_status, self.chosen, self.picked) = (None, None, None);
+        self.pull_request_status = None;
         self.protected.clear();
         self.must_haves.clear();
         self.approved.clear();

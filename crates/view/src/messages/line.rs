@@ -394,7 +394,7 @@ fn chosen_by(by: ChosenBy) -> &'static str {
     match by {
         ChosenBy::User => "you picked it",
         ChosenBy::Judge => "the judge named it",
-        ChosenBy::Only => "no other candidate passed",
+        ChosenBy::Only => "no other one that passed is left",
         ChosenBy::Size => "the smallest change that passed",
     }
 }

@@ -113,7 +113,8 @@ fn lanes(page: &mut Page, report: &ExecutionReport<'_>) {
         ]
     };
     page.table("Lanes", &["lane", "name", "state", "attempts", "time", "used", "note"], report.lanes.iter().map(row));
-    for line in [text::without_gate(report), text::beyond_plans(report), text::protected(report)].concat() {
+    let lines = [text::candidates, text::without_gate, text::beyond_plans, text::protected];
+    for line in lines.iter().flat_map(|lines| lines(report)) {
         page.block(&format!("\n{}\n", inline(&line)));
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -
     section("Times", times(report));
     section("To decide", report.summary.escalations.iter().map(Escalation::render).collect());
     section("Decisions", decisions_of(report).map(|(lane, said)| clean(&format!("{lane} {said}"))).collect());
+    section("Candidates", candidates(report));
     section("Lanes without a gate", without_gate(report));
     section("Files beyond the plans", beyond_plans(report));
     section("Protected files", protected(report));
@@ -51,6 +52,12 @@ pub(super) fn without_gate(report: &ExecutionReport<'_>) -> Vec<String> {
     let lanes: Vec<&str> = lanes.map(|lane| lane.id.as_str()).collect();
     let line = format!("No command judged the work of {} before it was merged.", lanes.join(", "));
     if lanes.is_empty() { Vec::new() } else { vec![line] }
+}
+
+/// The candidates of lanes, with which was chosen and what each used, a line for each lane.
+pub(super) fn candidates(report: &ExecutionReport<'_>) -> Vec<String> {
+    let lanes = report.lanes.iter().map(|lane| lane.lane).filter(|lane| !lane.candidates().is_empty());
+    lanes.map(|lane| clean(&format!("{}: best of {}.", lane.id, lane.candidates_line()))).collect()
 }
 
 /// The files that lanes changed beyond those that their plans name, a line for each lane.

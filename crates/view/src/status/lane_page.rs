@@ -101,7 +101,7 @@ impl LanePage<'_, '_> {
             ("set up", Some(user_setup::to_do(&lane.user_setup, |_| true).join("; "))),
             ("after", Some(lane.depends_on.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", "))),
             ("times", times),
-            ("best of", Some(listed_candidates(lane))),
+            ("best of", Some(lane.candidates_line())),
             ("used", Some(lane.usage().to_string())),
             ("retries", retries),
             ("branch", lane.workplace.branch().filter(exists).map(str::to_owned)),
@@ -205,10 +205,6 @@ impl LanePage<'_, '_> {
     pub(super) fn escalation(&self) -> Option<&Escalation> {
         self.summary.escalations.iter().find(|escalation| escalation.lane.as_ref() == Some(&self.lane.lane.id))
     }
-}
-
-fn listed_candidates(lane: &LaneHistory) -> String {
-    lane.candidates().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// What runs, else what failed last.

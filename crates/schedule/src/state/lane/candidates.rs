@@ -12,6 +12,7 @@ use crate::state::lane::merge::Rebuild;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unpickable {
     Merged,
+    Skipped,
     /// Its pull request is open.
     Proposed,
     /// The lane is in the merge queue.
@@ -147,6 +148,7 @@ impl LaneState {
     pub fn may_pick(&self, agent: usize) -> Result<(), Unpickable> {
         let worker = &self.agents()[agent];
         match worker.step {
+            _ if self.is_skipped() => Err(Unpickable::Skipped),
             _ if self.is_merged() => Err(Unpickable::Merged),
             _ if self.proposal.made_for.is_some() => Err(Unpickable::Proposed),
             // A merge that was published may not be on record.

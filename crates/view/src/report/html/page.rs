@@ -119,6 +119,7 @@ fn add_to_lane(value: &mut Value, report: &ExecutionReport<'_>, of: &LaneReport<
     each(&mut value["gates"], &of.gates, |value, it| add_to_job(value, it, held));
     each(&mut value["must_haves"], &lane.must_haves, |value, verdict| value["text"] = verdict.describe().into());
     value["decided"] = decisions(lane).into();
+    value["best_of"] = lane.candidates_line().into();
     value["beyond_plan"] = json!(lane.beyond_plan_line());
     value["must_have_tally"] = tally(&lane.must_haves).into();
     value["word"] = of.summary.word.into();
