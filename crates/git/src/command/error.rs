@@ -121,7 +121,9 @@ impl GitError {
             ),
             Self::UnbornHead { .. } => "make a first one (`git commit --allow-empty -m start`)".to_owned(),
             Self::UnreadableHead { .. } => {
-                "`git fsck` lists what is damaged; restore it from another clone or a backup".to_owned()
+                "a resume continues from the files of the worktree where it can; else `git fsck` lists what is damaged, \
+                 or was removed by `git gc --prune=now`: restore it from another clone or a backup"
+                    .to_owned()
             }
             Self::LostObject { .. } => {
                 "`git fsck` lists what is missing, and `git gc --prune=now` may have removed it".to_owned()
