@@ -51,8 +51,8 @@ fn middle_of_large_output_is_left_out_and_its_ends_are_read() {
     assert!(tail.ends_with("\nThe file is written.\n"), "{tail}");
     let status = env.lanewright(&["status", RUN, "--format", "json"]).exits(0).stdout;
     let status: Value = serde_json::from_str(&status).expect("JSON");
-    let usage = json!({"tool_calls": 1, "input_tokens": 200, "output_tokens": 40, "cache_read_tokens": 80,
-        "cache_write_tokens": 20, "cost_usd": 0.003248});
+    let usage = json!({"tool_calls": 1, "input_tokens": 300, "output_tokens": 60, "cache_read_tokens": 120,
+        "cache_write_tokens": 30, "cost_usd": 0.003248});
     assert_eq!(status["lanes"][0]["usage"], usage);
     let session = &env.events("job_exited")[0];
     assert!(session.to_string().contains("4d8b4655-f317-4d29-b663-d678b1613395"), "{session}");

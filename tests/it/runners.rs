@@ -79,12 +79,12 @@ fn builtin_runner_gets_prompt_and_reports_usage() {
     assert!(env.scratch("arguments-ONE").starts_with("--print --output-format stream-json --verbose "));
     assert!(env.scratch("prompt-ONE-1").starts_with("Write one.txt\n"), "the prompt is standard input");
     let status = status(&env);
-    let usage = json!({"tool_calls": 1, "input_tokens": 200, "output_tokens": 40, "cache_read_tokens": 80,
-        "cache_write_tokens": 20, "cost_usd": 0.003248});
+    let usage = json!({"tool_calls": 1, "input_tokens": 300, "output_tokens": 60, "cache_read_tokens": 120,
+        "cache_write_tokens": 30, "cost_usd": 0.003248});
     assert_eq!(status["lanes"][0]["usage"], usage);
     assert_eq!((&status["usage"]["tool_calls"], &status["usage"]["cost_usd"]), (&json!(2), &json!(0.006496)));
     let told = env.lanewright(&["status", RUN]).exits(0).stdout;
-    assert!(told.contains("used by agents: 2 tool calls, 680 tokens, $0.0065"), "{told}");
+    assert!(told.contains("used by agents: 2 tool calls, 1.0k tokens, $0.0065"), "{told}");
     let logs = env.lanewright(&["logs", RUN, "ONE"]).exits(0).stdout;
     assert!(logs.contains("\n[Write] src/one.txt\nThe file is written.\n"), "{logs}");
     assert!(env.lanewright(&["logs", RUN, "ONE", "--raw"]).exits(0).stdout.contains("{\"type\":\"result\""));
@@ -246,12 +246,12 @@ fn spent_budget_blocks_until_it_is_raised() {
     assert!(!env.path("scratch/arguments-TWO").exists());
     resumed_with_key(&env, &[]).exits(3);
     assert!(!env.path("scratch/arguments-TWO").exists(), "a bare resume keeps the limit");
-    resumed_with_key(&env, &["--max-cost", "none", "--max-tokens", "300"]).exits(3).says(&["340 of 300 tokens"]);
+    resumed_with_key(&env, &["--max-cost", "none", "--max-tokens", "500"]).exits(3).says(&["510 of 500 tokens"]);
     let blocked = resumed_with_key(&env, &[]).exits(3);
     let told = blocked.stdout.lines().chain(blocked.stderr.lines()).map(str::trim);
     let command = told.filter_map(|line| line.strip_prefix("lanewright resume r1 ")).find(|flags| !flags.is_empty());
     let flags: Vec<&str> = command.expect("a command with flags").split(' ').collect();
-    assert_eq!(flags, ["--max-tokens", "640"]);
+    assert_eq!(flags, ["--max-tokens", "1010"]);
     resumed_with_key(&env, &flags).exits(0);
     assert!(env.holds("main", "two.txt"));
 }

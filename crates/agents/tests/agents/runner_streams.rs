@@ -90,9 +90,10 @@ fn claude() {
         ("denied-path", 0),
         ("hidden", 0),
         ("limit", 0),
+        ("compacted", 0),
     ];
     insta::assert_snapshot!(told("claude", &exits), @r#"
-    write: session true, 1 calls, 200+80 in, 40 out, $0.0032 | The file is written. | - | -
+    write: session true, 1 calls, 300+120 in, 60 out, $0.0032 | The file is written. | - | -
     continue: session true, 1 calls, 200+80 in, 40 out, $0.0022 | The file is written. | - | -
     quota: session true, 1 calls, 200+80 in, 40 out, $0.0022 | The file is written. | - | -
     fail: session true, 0 calls, 0+0 in, 0 out, - | Invalid API key · Fix external API key | Invalid API key · Fix external API key | refused
@@ -101,27 +102,28 @@ fn claude() {
     network: session true, 0 calls, 0+0 in, 0 out, - | API Error: Unable to connect to API (ConnectionRefused) | API Error: Unable to connect to API (ConnectionRefused) | network
     no-session: session false, 0 calls, 0+0 in, 0 out, - | - | No conversation found with session ID: 00000000-0000-4000-8000-000000000000 | -
     no-key: session true, 0 calls, 0+0 in, 0 out, - | Not logged in · Please run /login | Not logged in · Please run /login | refused
-    denied: session true, 2 calls (2 refused, 0 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
+    denied: session true, 2 calls (2 refused, 0 failed), 400+160 in, 80 out, $0.0043 | The file is written. | - | -
         * refused: [Write] src/one.txt: Permission to use Write has been denied because Claude Code is running in don't ask mode
         * refused: [Write] src/one.txt: Permission to use Write has been denied because Claude Code is running in don't ask mode
-    hook: session true, 2 calls (2 refused, 0 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
+    hook: session true, 2 calls (2 refused, 0 failed), 400+160 in, 80 out, $0.0043 | The file is written. | - | -
         * refused: [Write] src/one.txt: Policy: writing files is not allowed on this machine
         * refused: [Write] src/one.txt: Policy: writing files is not allowed on this machine
-    hook-json: session true, 2 calls (2 refused, 0 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
+    hook-json: session true, 2 calls (2 refused, 0 failed), 400+160 in, 80 out, $0.0043 | The file is written. | - | -
         failed: [Write] src/one.txt: Policy: no writing here
         failed: [Write] src/one.txt: Policy: no writing here
         * refused: [Write] src/one.txt: Policy: no writing here
         * refused: [Write] src/one.txt: Policy: no writing here
-    failing: session true, 2 calls (0 refused, 1 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
+    failing: session true, 2 calls (0 refused, 1 failed), 400+160 in, 80 out, $0.0043 | The file is written. | - | -
         failed: [Bash] echo no tests found && exit 3: Exit code 3 no tests found
-    denied-path: session true, 2 calls (2 refused, 0 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
+    denied-path: session true, 2 calls (2 refused, 0 failed), 400+160 in, 80 out, $0.0043 | The file is written. | - | -
         * refused: [Write] src/one.txt: File is in a directory that is denied by your permission settings
         * refused: [Write] src/one.txt: File is in a directory that is denied by your permission settings
-    hidden: session true, 2 calls (2 refused, 0 failed), 300+120 in, 60 out, $0.0043 | The file is written. | - | -
+    hidden: session true, 2 calls (2 refused, 0 failed), 400+160 in, 80 out, $0.0043 | The file is written. | - | -
         * refused: [Write] src/one.txt: No such tool available: Write. Write exists but is not enabled in this context. Use one of the available tools instead.
         * refused: [Write] src/one.txt: No such tool available: Write. Write exists but is not enabled in this context. Use one of the available tools instead.
     limit: session true, 0 calls, 10+0 in, 5 out, $0.0001 | hello | - | -
         limited until 2026-09-21T14:13:20.000Z
+    compacted: session true, 0 calls, 100+40 in, 20 out, $0.0011 | - | - | -
     "#);
 }
 

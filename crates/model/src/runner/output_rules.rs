@@ -46,6 +46,7 @@ pub struct EventRule {
     pub session_totals_since: Option<String>,
     /// Lines with the same value there repeat the same tokens and cost, which count once.
     pub once_per: Option<String>,
+    /// As the others, the sum for all members of an object where the place has a `*`: `/of_models/*/input`.
     pub input_tokens: Option<String>,
     /// Whether `input_tokens` counts those that came out of the cache.
     pub input_includes_cache_read: bool,

@@ -72,15 +72,24 @@ impl Counted {
 }
 
 fn usage_in(rule: &EventRule, part: &Value) -> Usage {
-    let number = |place: &Option<String>| place.as_ref().and_then(|place| part.pointer(place)).and_then(Value::as_u64);
-    let cached = number(&rule.cache_read_tokens).unwrap_or_default();
-    let input = number(&rule.input_tokens).unwrap_or_default();
+    let number = |place: &Option<String>| place.as_ref().map_or(0, |place| sum_at(part, place));
+    let cached = number(&rule.cache_read_tokens);
+    let input = number(&rule.input_tokens);
     Usage {
         input_tokens: if rule.input_includes_cache_read { input.saturating_sub(cached) } else { input },
-        output_tokens: number(&rule.output_tokens).unwrap_or_default(),
+        output_tokens: number(&rule.output_tokens),
         cache_read_tokens: cached,
-        cache_write_tokens: number(&rule.cache_write_tokens).unwrap_or_default(),
+        cache_write_tokens: number(&rule.cache_write_tokens),
         cost: rule.cost.as_ref().and_then(|place| part.pointer(place)?.as_f64()).and_then(Dollars::new),
         ..Usage::default()
     }
+}
+
+/// The number at `place`, or the sum of the numbers there for each member of what is before `/*`.
+fn sum_at(value: &Value, place: &str) -> u64 {
+    let Some((before, behind)) = place.split_once("/*") else {
+        return value.pointer(place).and_then(Value::as_u64).unwrap_or_default();
+    };
+    let members = value.pointer(before).and_then(Value::as_object).into_iter().flat_map(|members| members.values());
+    members.map(|member| sum_at(member, behind)).sum()
 }

@@ -239,6 +239,15 @@ fn single_numbers_are_of_the_session_from_a_version_on() {
 }
 
 #[test]
+fn numbers_of_all_members_are_added_up() {
+    let runner = runner("[[event]]\ntotals = true\ninput_tokens = '/of/*/in'\noutput_tokens = '/of/*/out'");
+    let mut stream = Stream::new(&runner);
+    stream.read(r#"{"of":{"one":{"in":100,"out":"no number"},"two":{"in":20},"three":7}}"#);
+    let usage = stream.finish(true, None).usage;
+    assert_eq!((usage.input_tokens, usage.output_tokens), (120, 0));
+}
+
+#[test]
 fn warning_is_cleared_when_work_continues() {
     let runner = runner("[[event]]\nwarning = '/trouble'\nmessage = '/text'");
     let (said, transcript) = read(&runner, &[r#"{"trouble":"429"}"#], false);
