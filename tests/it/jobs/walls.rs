@@ -40,12 +40,21 @@ fn exits_behind_walls_are_as_without() {
 
 #[test]
 fn programs_missing_behind_walls_are_named_as_without() {
-    behind_each_wall(|job| {
-        let mut job = job("");
+    behind_each_wall(|make| {
+        let mut job = make("");
         job.spec.steps = vec![CommandLine::Arguments(vec!["no-such-program".to_owned()])];
         let exit = job.run();
         assert_eq!((exit.cause, exit.exit_code), (ExitCause::NotStarted, 127));
         assert!(exit.notes.starts_with("cannot start `no-such-program` in "), "{}", exit.notes);
+        // Bubblewrap finds it and cannot start it.
+        let mut job = make("");
+        let script = job.file("script");
+        fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+        fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        job.spec.steps = vec![CommandLine::Arguments(vec![script.display().to_string()])];
+        let exit = job.run();
+        assert!(exit.notes.contains("No such file or directory"), "{}", exit.notes);
+        assert!(!exit.notes.contains("the sandbox cannot be built"), "{}", exit.notes);
     });
 }
 

@@ -148,7 +148,12 @@ impl<'a> Runner<'a> {
             }
             code = self.await_main();
             if let Some(said) = self.refused_by_bubblewrap(code) {
-                self.notes.push(format!("cannot start `{step}`: the sandbox cannot be built: {said}"));
+                // In a sandbox that is there, the program is not.
+                let reason = match said.strip_prefix("bwrap: execvp ") {
+                    Some(program) => program.to_owned(),
+                    None => format!("the sandbox cannot be built: {said}"),
+                };
+                self.notes.push(format!("cannot start `{step}`: {reason}"));
                 return (ExitCause::NotStarted, 127);
             }
             if code != 0 || self.termination.cause().is_some() {
