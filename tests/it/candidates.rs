@@ -211,7 +211,7 @@ fn a_lane_fails_when_all_of_its_candidates_do() {
     env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncandidates = 2\ncommand = 'echo > a.txt; exit 1'\n");
     env.execute(&[]).exits(1);
     assert_eq!(chosen(&env), []);
-    env.lanewright(&["pick", "A", "1"]).exits(7).says(&["did not pass its gates"]).hints("--candidate 1");
+    env.lanewright(&["pick", "A", "1"]).exits(7).says(&["candidate 1 of A failed"]).hints("--candidate 1");
 }
 
 #[test]

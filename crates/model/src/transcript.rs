@@ -72,12 +72,13 @@ impl Transcript {
         if refusals.is_empty() { String::new() } else { format!("refused: {}", refusals.join("; ")) }
     }
 
-    /// The session of a program in `worktree` that the next attempt can continue. One that continued `before` and broke off without reporting
-    /// what it used has used at least as much as that had.
+    /// The session of a program in `worktree` that the next attempt can continue. One that continued `before` and broke off
+    /// before it told what the session used has used what was counted.
     pub fn continuable(&self, before: Option<&Session>, worktree: &Path) -> Option<Session> {
         let id = self.session.clone()?;
-        let known = before.filter(|before| before.id == id).map(|before| before.usage);
-        let usage = self.session_usage.or(known).unwrap_or_default();
+        let known = before.filter(|before| before.id == id).map(|before| before.usage).unwrap_or_default();
+        let counted = known + self.usage.only(&Usage::REPORTED.map(str::to_owned));
+        let usage = self.session_usage.unwrap_or(counted);
         Some(Session { id, usage, worktree: worktree.to_owned() })
     }
 }
@@ -85,7 +86,7 @@ impl Transcript {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     pub id: String,
-    /// What it has used so far, where the program tells that of the session as a whole.
+    /// What was counted of it so far.
     pub usage: Usage,
     /// Where the program ran.
     pub worktree: PathBuf,
@@ -158,6 +159,12 @@ impl Usage {
             cost: self.cost.filter(|_| is_named("cost")),
             ..Self::default()
         }
+    }
+
+    /// The same with no fewer tokens than `counted`.
+    #[must_use]
+    pub fn at_least(self, counted: &Self) -> Self {
+        Self { cost: self.cost, unpriced_tokens: self.unpriced_tokens, ..self.counted_with(*counted, u64::max) }
     }
 
     /// Tokens whose cost is not known.
@@ -451,6 +458,8 @@ mod tests {
         );
         assert_eq!(transcript("t", None).continuable(Some(&before), Path::new("/w")).unwrap().usage, Usage::default());
         assert_eq!(Transcript::default().continuable(Some(&before), Path::new("/w")), None);
+        let stopped = Transcript { usage: Usage { tool_calls: 3, ..used(70) }, ..transcript("s", None) };
+        assert_eq!(stopped.continuable(Some(&before), Path::new("/w")).unwrap().usage, used(1070));
     }
 
     #[test]

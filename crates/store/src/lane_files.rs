@@ -139,11 +139,10 @@ pub fn read_status(path: &Path) -> Option<AgentStatus> {
     Some(AgentStatus { report, updated_at })
 }
 
-/// The number in what a judge decided, such as `Candidate 2`, if there is one and no other.
+/// The number in `2`, `#2` or `CANDIDATE 2`, as judges write it.
 fn number_of_candidate(decision: &str) -> Option<String> {
-    let mut numbers = decision.split(|it: char| !it.is_ascii_digit()).filter(|digits| !digits.is_empty());
-    let (first, second) = (numbers.next()?, numbers.next());
-    first.parse::<u32>().ok().filter(|_| second.is_none()).map(|number| number.to_string())
+    let number = decision.strip_prefix("CANDIDATE").unwrap_or(decision).trim_start();
+    number.strip_prefix('#').unwrap_or(number).parse::<u32>().ok().map(|number| number.to_string())
 }
 
 /// Reads an agent's result file as a report, `success` as `COMPLETE` and so on; `None` where there is none.

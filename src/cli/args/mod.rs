@@ -257,7 +257,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Remove what finished runs left, unmerged work only with --force
     ///
-    /// Candidates that were not chosen are removed with their run.
+    /// Candidates that were not chosen are removed once their lane is merged.
     Clean(Clean),
     /// Set a repository up for coding agents' programs
     Init(Init),

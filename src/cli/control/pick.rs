@@ -1,6 +1,6 @@
 //! `pick`: another candidate of a lane, before it is merged.
 
-use lanewright_model::{LaneId, RunId};
+use lanewright_model::{LaneId, Round, RunId};
 use lanewright_schedule::Unpickable;
 use lanewright_store::Request;
 use lanewright_store::lock::is_held;
@@ -50,8 +50,11 @@ pub(crate) fn run(context: &Context, arguments: &Pick) -> Result<ExitStatus> {
     let mut text = match lane_state.chosen() {
         _ if is_chosen => format!("Candidate {number} of {lane}, {agent}, is chosen already.\n"),
         None => {
-            format!("Candidate {number}, {agent}, will continue as the agent of {lane} when the others are done.\n")
+            let judge = state.plan().lane(index).round(Round::Judge).next();
+            let others = if judge.is_some() { "the other candidates and the judge are" } else { "the others are" };
+            format!("Candidate {number}, {agent}, will continue as the agent of {lane} once {others} done.\n")
         }
+        Some(chosen) if chosen == at => format!("Candidate {number} of {lane}, {agent}, stays chosen.\n"),
         Some(_) => {
             format!("Candidate {number}, {agent}, will continue as the agent of {lane}; its work is judged again.\n")
         }
@@ -81,7 +84,7 @@ fn refused(within: &RepositoryContext, (run, lane, number): (&RunId, &LaneId, u3
         Unpickable::AtWork => (format!("candidate {number} of {lane} has not passed its gates yet"), status()),
         Unpickable::Failed => {
             let work = command(&["diff", run, id, "--candidate", &candidate]);
-            (format!("the work of candidate {number} of {lane} did not pass its gates"), format!("to see it: {work}"))
+            (format!("candidate {number} of {lane} failed"), format!("to see its work: {work}"))
         }
     };
     ExitStatus::InvalidOperation.error(message).hint(hint)

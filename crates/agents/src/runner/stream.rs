@@ -109,7 +109,9 @@ impl<'r> Stream<'r> {
         self.transcript.session_usage = of_session;
         let before = before.filter(|before| Some(&before.id) == self.transcript.session.as_ref());
         let counted = before.filter(|_| of_session.is_some()).map(|before| before.usage).unwrap_or_default();
-        self.transcript.usage = self.calls.counted(self.counted.usage() - counted);
+        // A program that was killed may have forgotten what it used before.
+        let usage = (self.counted.usage() - counted).at_least(&self.counted.parts());
+        self.transcript.usage = self.calls.counted(usage);
         if self.transcript.error.is_empty() {
             self.transcript.error = self.silent_failure(passed).to_owned();
         }

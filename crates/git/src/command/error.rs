@@ -121,8 +121,8 @@ impl GitError {
             ),
             Self::UnbornHead { .. } => "make a first one (`git commit --allow-empty -m start`)".to_owned(),
             Self::UnreadableHead { .. } => {
-                "a resume continues from the files of the worktree where it can; else `git fsck` lists what is damaged, \
-                 or was removed by `git gc --prune=now`: restore it from another clone or a backup"
+                "`git fsck` lists what is damaged, or was removed by `git gc --prune=now`: restore it from another clone or a \
+                 backup; a resume makes it again from the files of a lane's worktree where that is possible"
                     .to_owned()
             }
             Self::LostObject { .. } => {

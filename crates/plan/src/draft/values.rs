@@ -151,7 +151,7 @@ impl FromNode for At<CandidatesDraft> {
         match node.value {
             Value::Integer(number) => match u32::try_from(number) {
                 Ok(number @ 1..=MAX_CANDIDATES) => return Some(At::new(CandidatesDraft::Count(number), span)),
-                _ => wrong(format!("{number} is no number of candidates")),
+                _ => wrong(format!("the number of candidates cannot be {number}")),
             },
             Value::List(items) if items.is_empty() || items.len() > MAX_CANDIDATES as usize => {
                 wrong(format!("this list has {}", counted(items.len(), "runner")));

@@ -31,17 +31,12 @@ pub(super) fn assign(drafts: &mut Vec<AgentDraft>, lane: &LaneDraft, context: &C
             );
         }
     }
-    let is_list = |draft: &AgentDraft| {
+    for draft in drafts.iter().filter(|draft| does_tasks(draft)) {
         let candidates = draft.candidates.as_ref().or(lane.candidates.as_ref());
-        matches!(value(&candidates.cloned()), Some(CandidatesDraft::Each(_)))
-    };
-    for draft in drafts.iter().filter(|draft| does_tasks(draft) && is_list(draft)) {
-        if let Some(runner) = draft.program.runner.as_ref().or(lane.program.runner.as_ref()) {
-            faults.warning(
-                runner.span,
-                "a list of `candidates` has the runners, so `runner` has no effect",
-                "remove one of them",
-            );
+        if let (Some(CandidatesDraft::Each(_)), Some(runner)) = (candidates.map(|it| &it.value), &draft.program.runner)
+        {
+            let message = "a list of `candidates` has the runners, so `runner` has no effect";
+            faults.warning(runner.span, message, "remove one of them");
         }
     }
     let workers = drafts.iter().filter(|draft| does_tasks(draft)).count();
@@ -61,13 +56,6 @@ pub(super) fn assign(drafts: &mut Vec<AgentDraft>, lane: &LaneDraft, context: &C
     }
     let judges = drafts.iter().filter(|draft| value(&draft.round) == Some(Round::Judge));
     let judges: Vec<_> = judges.map(|draft| draft.round.as_ref().map_or(draft.span, |round| round.span)).collect();
-    if let (Some(judge), [_, ..]) = (&lane.judge, &judges[..]) {
-        faults.warning(
-            judge.span,
-            "the lane has an agent as its judge, so `judge` has no effect",
-            "remove one of them",
-        );
-    }
     if let [_, second, ..] = judges[..] {
         faults.error_with(second, format!("lane {} has several judges", called(lane)), "keep one of them");
     }

@@ -61,6 +61,8 @@ fn keep_candidate(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     let worker = &deciding.state.lane(lane).agents()[agent];
     if worker.is_to_be_kept() && worker.unkept.is_none() {
         deciding.want(Action::Snapshot { lane, agent, reason: SnapshotReason::Candidate });
+    } else if worker.may_be_open {
+        deciding.want(Action::OpenWorktree { lane, agent: Some(agent) });
     } else if worker.worktree.is_some() && worker.unkept.is_none() {
         deciding.want(Action::ReleaseAgent(lane, agent));
     }

@@ -174,7 +174,10 @@ fn round(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
         attempts.in_turn(plan, round).chain(judges()).filter(|&agent| !attempts.waits_for_its_turn(plan, agent))
     {
         match deciding.state.unavailable(lane, agent) {
-            Some(reason) if !attempts.opens_first(plan, agent) => drop(stuck.insert(agent, reason)),
+            // Its set-up commands may run since before a resume, and are to be waited for.
+            Some(reason) if !attempts.opens_first(plan, agent) && !attempts.has_job_of(plan, agent) => {
+                drop(stuck.insert(agent, reason));
+            }
             _ => decide_agent(deciding, lane, agent),
         }
     }

@@ -27,6 +27,8 @@ pub struct AgentState {
     pub attempt: u32,
     /// Its worktree; the lane's, where it shares that.
     pub worktree: Option<Worktree>,
+    /// Another candidate took its place when its worktree was about to be opened: whether that happened is not known.
+    pub may_be_open: bool,
     /// Its `setup` commands.
     pub setup: Gate,
     /// Where its branch began: its changes are those since this commit.
@@ -218,7 +220,7 @@ impl AgentState {
     /// Its word is given, its work is in the lane or kept, and its worktree is back in the pool.
     pub(crate) fn is_over(&self, shared: bool) -> bool {
         let has_ended = self.step == AgentStep::Done || self.is_unchosen() && !self.is_to_be_kept();
-        has_ended && (shared || self.worktree.is_none())
+        has_ended && (shared || self.worktree.is_none() && !self.may_be_open)
     }
 
     pub fn is_unchosen(&self) -> bool {
@@ -237,6 +239,8 @@ impl AgentState {
 
     /// Another candidate was chosen.
     pub(crate) fn set_unchosen(&mut self) {
+        let begins = matches!(self.step, AgentStep::Ready | AgentStep::Retrying(_));
+        self.may_be_open = begins && self.worktree.is_none();
         let in_lane = matches!(self.step, AgentStep::Gating(_) | AgentStep::Done);
         self.step = AgentStep::Unchosen { passed: self.may_be_chosen() || in_lane };
         let _ = self.phase.advance(AgentPhase::Abandoned);
@@ -292,6 +296,7 @@ impl AgentState {
 
     pub(crate) fn open(&mut self, worktree: &Worktree) {
         self.worktree = Some(worktree.clone());
+        self.may_be_open = false;
         self.start = Some(worktree.head.clone());
         self.passed.clear();
         self.set_head(&worktree.head);

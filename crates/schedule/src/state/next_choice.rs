@@ -29,8 +29,7 @@ impl RunState {
             attempts.end_of(plan, agent).is_some() || is_open && self.unavailable(lane, agent).is_some()
         };
         let has_come_to_rest = |candidate: usize| {
-            let runs = || state.running().iter().any(|job| job.agent() == Some(&plan.agents[candidate].name));
-            passed.contains(&candidate) || has_ended(candidate) && !runs()
+            passed.contains(&candidate) || has_ended(candidate) && !attempts.has_job_of(plan, candidate)
         };
         let failed = |chosen| matches!(attempts.end_of(plan, chosen), Some(Event::LaneFailed { .. }));
         match attempts.chosen() {
@@ -66,9 +65,10 @@ impl RunState {
         passed.into_iter().min_by_key(size).map(|least| NextChoice::Choose(least, ChosenBy::Size))
     }
 
-    /// Why the judge of the lane, if it has one, chose none of the candidates that passed.
+    /// Why the judge of the lane, if it has one, chose none of the candidates that passed. At another choice nothing is new.
     pub(crate) fn silence_of_judge(&self, lane: LaneIndex) -> Option<String> {
-        let judge = &self.lane(lane).agents()[self.plan.lane(lane).round(Round::Judge).next()?];
+        let (state, judge) = (self.lane(lane), self.plan.lane(lane).round(Round::Judge).next()?);
+        let judge = state.chosen().is_none().then(|| &state.agents()[judge])?;
         Some(match &judge.step {
             AgentStep::Blocked(reason) => format!("it is blocked: {reason}"),
             AgentStep::Failed(failure) | AgentStep::PermanentlyFailed(failure) => failure.message.clone(),

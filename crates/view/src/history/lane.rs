@@ -424,7 +424,13 @@ impl DerefMut for LaneHistory {
 
 impl LaneFacts {
     pub(super) fn choice(&self) -> Choice {
-        self.choices.last().map(|(_, choice)| choice.clone()).unwrap_or_default()
+        self.choice_at(u64::MAX)
+    }
+
+    /// The choice after the record `seq`.
+    pub(super) fn choice_at(&self, seq: u64) -> Choice {
+        let until = self.choices.iter().rfind(|(at, _)| *at <= seq);
+        until.map(|(_, choice)| choice.clone()).unwrap_or_default()
     }
 
     /// The files that its agents changed beyond those that its plan names, in the order of their paths. Files of the

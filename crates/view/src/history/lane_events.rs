@@ -147,8 +147,8 @@ impl LaneFacts {
             }
             Event::LaneRolledBack { kept, point, .. } => {
                 self.rolled_back(kept, at);
-                let last = point.as_ref().map_or(0, |point| point.seq);
-                self.choices.retain(|(seq, _)| *seq <= last);
+                let then = point.as_ref().map(|point| self.choice_at(point.seq)).unwrap_or_default();
+                self.choices.push((record.seq, then));
                 point.iter().for_each(|point| self.returned_to(point, at));
             }
             Event::GitWorked { took_ms, .. } => self.git.push(span_before(at, *took_ms)),

@@ -38,6 +38,11 @@ impl Counted {
         self.whole.unwrap_or(self.parts)
     }
 
+    /// What parts of the stream add up to.
+    pub(super) fn parts(&self) -> Usage {
+        self.parts
+    }
+
     pub(super) fn of_session(&self) -> Option<Usage> {
         self.of_session
     }
@@ -91,5 +96,5 @@ fn sum_at(value: &Value, place: &str) -> u64 {
         return value.pointer(place).and_then(Value::as_u64).unwrap_or_default();
     };
     let members = value.pointer(before).and_then(Value::as_object).into_iter().flat_map(|members| members.values());
-    members.map(|member| sum_at(member, behind)).sum()
+    members.map(|member| sum_at(member, behind)).fold(0, u64::saturating_add)
 }

@@ -174,7 +174,9 @@ fn totals_at_the_end_replace_sum_of_parts() {
     let runner = runner(RULES);
     let end = r#"{"type":"result","out":70,"usd":0.25,"failed":false,"why":"none"}"#;
     let (_, transcript) = read(&runner, &[STEPS, &[end]].concat(), true);
-    let usage = Usage { tool_calls: 2, output_tokens: 70, cost: Dollars::new(0.25), ..Usage::default() };
+    // Of what it does not tell, the parts count.
+    let usage = Usage { input_tokens: 6, cache_read_tokens: 4, output_tokens: 70, ..Usage::default() };
+    let usage = Usage { tool_calls: 2, cost: Dollars::new(0.25), ..usage };
     assert_eq!((transcript.usage, transcript.error.as_str()), (usage, ""));
 }
 
@@ -242,9 +244,34 @@ fn single_numbers_are_of_the_session_from_a_version_on() {
 fn numbers_of_all_members_are_added_up() {
     let runner = runner("[[event]]\ntotals = true\ninput_tokens = '/of/*/in'\noutput_tokens = '/of/*/out'");
     let mut stream = Stream::new(&runner);
-    stream.read(r#"{"of":{"one":{"in":100,"out":"no number"},"two":{"in":20},"three":7}}"#);
+    stream.read(r#"{"of":{"one":{"in":100,"out":18446744073709551615},"two":{"in":20,"out":1},"three":7}}"#);
     let usage = stream.finish(true, None).usage;
-    assert_eq!((usage.input_tokens, usage.output_tokens), (120, 0));
+    assert_eq!((usage.input_tokens, usage.output_tokens), (120, u64::MAX));
+}
+
+/// After 300 tokens, an attempt that was stopped, of which 170 were counted: its program may have kept that, or not.
+#[test]
+fn attempts_after_a_stopped_one_count_once() {
+    let runner = runner(
+        "[[event]]\nsession = '/id'\n[[event]]\nonce_per = '/part'\ninput_tokens = '/in'\n\
+         [[event]]\ntotals = 'session'\ninput_tokens = '/all'",
+    );
+    let read = |lines: &[&str], before: Option<&Session>| {
+        let mut stream = Stream::new(&runner);
+        stream.read(r#"{"id":"s"}"#);
+        lines.iter().for_each(|line| drop(stream.read(line)));
+        stream.finish(true, before)
+    };
+    let usage = Usage { input_tokens: 300, ..Usage::default() };
+    let before = Session { id: "s".into(), usage, worktree: "/w".into() };
+    let stopped = read(&[r#"{"part":"a","in":170}"#], Some(&before));
+    assert_eq!(stopped.usage.input_tokens, 170);
+    let before = stopped.continuable(Some(&before), Path::new("/w")).unwrap();
+    assert_eq!(before.usage.input_tokens, 470);
+    for (told, used) in [(650, 180), (480, 120), (300, 120), (0, 120)] {
+        let next = read(&[r#"{"part":"b","in":120}"#, &format!("{{\"all\":{told}}}")], Some(&before));
+        assert_eq!(next.usage.input_tokens, used, "{told}");
+    }
 }
 
 #[test]

@@ -65,6 +65,11 @@ impl Attempts {
         &self.running
     }
 
+    /// Whether a job of the agent runs.
+    pub(crate) fn has_job_of(&self, plan: &Lane, agent: usize) -> bool {
+        self.running.iter().any(|job| job.agent() == Some(&plan.agents[agent].name))
+    }
+
     /// How many attempts run, wherever that is.
     pub(super) fn running_attempts(&self) -> usize {
         self.running.iter().filter(|job| job.is_attempt()).count()

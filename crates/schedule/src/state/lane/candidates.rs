@@ -73,8 +73,10 @@ impl Attempts {
         }
         for judge in plan.round(Round::Judge) {
             let judge = &mut self.agents_mut()[judge];
-            judge.step = AgentStep::Done;
-            let _ = judge.phase.advance(AgentPhase::Abandoned);
+            if judge.step != AgentStep::Done {
+                (judge.step, judge.verdict) = (AgentStep::Done, None);
+                let _ = judge.phase.advance(AgentPhase::Abandoned);
+            }
         }
         let worker = &mut self.agents_mut()[agent];
         if worker.is_unchosen() {
