@@ -63,6 +63,9 @@ impl Restarts {
                 for workers in [&mut self.failed_in_task, &mut self.put_back, &mut self.left] {
                     workers.retain(|(of, _)| of != lane);
                 }
+                // The point may be from before the machine was started again.
+                let agents = &plan.lane(plan.find(lane)?).agents;
+                self.unsynced.extend(agents.iter().map(|it| (lane.clone(), it.name.clone())));
             }
             Event::JobPlanned { job, .. } => {
                 let JobRole::Attempt { agent, .. } = &job.role else { return None };
