@@ -108,6 +108,7 @@ fn failed_tests_on_merged_result_are_fixed_by_retry() {
     assert_eq!(failures[0]["failure"]["exit_code"], 5);
     let context = env.attempt_file("B", "agent", 2, "failure_context.json");
     assert!(context.contains("they clash") && context.contains("merged"), "{context}");
+    assert!(!env.events("noted").iter().any(|note| note.to_string().contains("changed by hand")));
     env.assert_nothing_left(&["main"]);
 }
 

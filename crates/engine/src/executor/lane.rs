@@ -90,9 +90,12 @@ impl Executor {
                 Some(worktree) => executor.reopen_if_lost(&worktree.path, &context)?,
                 None => Vec::new(),
             };
+            // Otherwise it may stand where tests of a merged result left it.
             let by_hand = match &worktree {
-                Some(worktree) => executor.keep_changes_by_hand(lane, worktree, &head, context.at)?,
-                None => None,
+                Some(worktree) if rebuild == Rebuild::OnFirstBase => {
+                    executor.keep_changes_by_hand(lane, worktree, &head, context.at)?
+                }
+                _ => None,
             };
             if let Some(kept) = by_hand {
                 let note = format!("what was changed by hand in the lane's worktree is kept as {}", kept.reference);

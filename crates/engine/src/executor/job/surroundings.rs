@@ -1,7 +1,7 @@
 //! What of Lanewright's environment leads into a checkout of the user's. A job works in another worktree: it gets the same
 //! place there, else a gate would run the checkout's programs and judge its code (decision 66).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -30,19 +30,11 @@ impl Surroundings {
     /// # Errors
     /// The list of its worktrees cannot be read.
     pub fn of_process(repository: &Repository) -> Result<Self, GitError> {
-        let mut checkouts = repository.checkouts()?;
-        // A shell keeps the name of a symbolic link by which it came.
-        let named = std::env::var_os("PWD").map(PathBuf::from).filter(|place| place.is_absolute());
-        if let Some((named, place)) = named.and_then(|named| Some((named.clone(), named.canonicalize().ok()?))) {
-            let aliases = checkouts.iter().filter_map(|checkout| {
-                let below = place.strip_prefix(checkout).ok()?.components().count();
-                named.ancestors().nth(below).filter(|alias| alias.canonicalize().is_ok_and(|it| it == *checkout))
-            });
-            let aliases: Vec<PathBuf> = aliases.map(Path::to_owned).collect();
-            checkouts.extend(aliases);
-        }
         let variables = std::env::vars_os();
         let texts = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let texts: Vec<(String, String)> = texts.collect();
+        let mut checkouts = repository.checkouts()?;
+        checkouts.extend(aliases(&checkouts, &texts));
         Ok(Self::new(checkouts, texts))
     }
 
@@ -58,7 +50,10 @@ impl Surroundings {
         // A worktree may be below the main one.
         this.checkouts.sort_by_key(|checkout| std::cmp::Reverse(checkout.as_os_str().len()));
         let leads = |(name, value): &(String, String)| {
-            !is_shared_place(name) && value.split(':').any(|part| this.first(part).is_some())
+            // A tool's home may be below a checkout, and is not all of it.
+            let is_all = |place: &Place<'_>| place.below.is_empty() && name.ends_with("_HOME");
+            let counts = |place: &Place<'_>| !is_shared_place(name) || is_all(place);
+            value.split(':').any(|part| this.first(part).as_ref().is_some_and(counts))
         };
         let (leading, others): (BTreeMap<_, _>, BTreeMap<_, _>) = variables.into_iter().partition(leads);
         let places = others.into_iter().filter(|(name, _)| OF_ONE_WORKTREE.contains(&name.as_str()));
@@ -124,6 +119,22 @@ impl Surroundings {
     }
 }
 
+/// The names by which paths in `variables` lead to `checkouts` through symbolic links: a shell keeps that by which it came.
+fn aliases(checkouts: &[PathBuf], variables: &[(String, String)]) -> BTreeSet<PathBuf> {
+    let separates = |character: char| character == ':' || character == '=' || ENDS.contains(&character);
+    let named = variables.iter().flat_map(|(_, value)| value.split(separates)).map(Path::new);
+    let named: BTreeSet<&Path> = named.filter(|place| place.is_absolute()).collect();
+    let alias = |named: &Path| {
+        let place = named.canonicalize().ok()?;
+        let lead = |checkout: &&PathBuf| place.starts_with(checkout) && !named.starts_with(checkout);
+        checkouts.iter().filter(lead).find_map(|checkout| {
+            let leads = |alias: &&Path| alias.canonicalize().is_ok_and(|it| it == *checkout);
+            named.ancestors().find(leads).map(Path::to_owned)
+        })
+    };
+    named.into_iter().filter_map(alias).collect()
+}
+
 /// Where text names a path in a checkout.
 struct Place<'t> {
     before: &'t str,
@@ -134,7 +145,12 @@ struct Place<'t> {
 
 impl<'t> Place<'t> {
     fn of(checkout: &str, text: &'t str) -> Option<Self> {
-        let is_boundary = |at: usize| text[..at].ends_with(['=', '-', ' ', ',', ';', '"', '\'']);
+        // The path may follow the letters of an option, or the slashes of a URL.
+        let is_boundary = |at: usize| {
+            let word = text[..at].rsplit(['=', ' ', ',', ';', '"', '\'']).next().unwrap_or_default();
+            let is_option = word.strip_prefix('-').is_some_and(|rest| rest.chars().all(|it| it.is_ascii_alphabetic()));
+            word.is_empty() || is_option || word == "//"
+        };
         text.match_indices(checkout).find_map(|(at, _)| {
             let (before, rest) = (&text[..at], &text[at + checkout.len()..]);
             let end = if at == 0 { rest.len() } else { rest.find(ENDS).unwrap_or(rest.len()) };

@@ -32,6 +32,21 @@ fn variable_leads_to_the_same_place_of_the_worktree() {
     assert_eq!(moved("DIRENV_DIR", "-/c"), to("-W"));
     assert_eq!(moved("GOFLAGS", "-modfile=/c/bin -overlay=/c/bin/"), to("-modfile=W/bin -overlay=W/bin"));
     assert_eq!(moved("GOFLAGS", "-modfile=/c/go.alt.mod -v"), Some(None));
+    assert_eq!(moved("CFLAGS", "-O2 -I/c/bin -L/usr/lib"), to("-O2 -IW/bin -L/usr/lib"));
+    assert_eq!(moved("NODE_OPTIONS", "--import=file:///c/bin"), to("--import=file://W/bin"));
+    assert_eq!(moved("PROJECT_HOME", "/c"), to("W"), "all of a checkout is no home");
+}
+
+#[test]
+fn a_symbolic_link_to_a_checkout_is_one_too() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    std::fs::create_dir_all(root.join("c/bin")).unwrap();
+    std::os::unix::fs::symlink(root.join("c"), root.join("link")).unwrap();
+    std::os::unix::fs::symlink(&root, root.join("up")).unwrap();
+    let path = format!("/usr/bin:{0}/link/bin:{0}/c/bin:{0}/up/c/bin", root.display());
+    let found = aliases(&[root.join("c")], &[("PATH".to_owned(), path)]);
+    assert_eq!(Vec::from_iter(found), [root.join("link"), root.join("up/c")]);
 }
 
 #[test]
