@@ -489,14 +489,14 @@ fn placed_lanes_share_remaining_token_budget() {
     };
     env.plan(&[lane("A"), lane("B")].concat());
     // Of the repository's settings, which the jobs see, too.
-    env.write("repo/lanewright.toml", format!("max_tokens = 1000\n{}", env.read("repo/lanewright.toml")));
+    env.write("repo/lanewright.toml", format!("max_tokens = 1500\n{}", env.read("repo/lanewright.toml")));
     env.commit("settings");
     let with_key =
         |arguments: &[&str]| env.lanewright_with(arguments, |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"));
     let plan = env.path("plan.toml");
     let blocked = with_key(&["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"]).exits(3);
-    // A call uses 340, so each lane has used up its 500 after two. The first that comes back may get more.
-    blocked.says(&["budget reached: 1", " of 1000 tokens", "lanewright resume r1 --max-tokens"]);
+    // A call uses 510, so each lane has used up its 750 after two. The first that comes back may get more.
+    blocked.says(&["budget reached: 2", " of 1500 tokens", "lanewright resume r1 --max-tokens"]);
     let calls = || env.scratch("calls").lines().count();
     assert!([4, 5].contains(&calls()), "{}", calls());
     with_key(&["resume", "r1", "--max-tokens", "none"]).exits(0);
