@@ -122,7 +122,9 @@ impl Surroundings {
 /// The names by which paths in `variables` lead to `checkouts` through symbolic links: a shell keeps that by which it came.
 fn aliases(checkouts: &[PathBuf], variables: &[(String, String)]) -> BTreeSet<PathBuf> {
     let separates = |character: char| character == ':' || character == '=' || ENDS.contains(&character);
-    let named = variables.iter().flat_map(|(_, value)| value.split(separates)).map(Path::new);
+    // A path may itself have what separates others.
+    let named = variables.iter().map(|(_, value)| value.as_str());
+    let named = named.flat_map(|value| value.split(separates).chain(value.split(':')).chain([value])).map(Path::new);
     let named: BTreeSet<&Path> = named.filter(|place| place.is_absolute()).collect();
     let alias = |named: &Path| {
         let place = named.canonicalize().ok()?;

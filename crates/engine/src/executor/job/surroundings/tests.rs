@@ -43,10 +43,12 @@ fn a_symbolic_link_to_a_checkout_is_one_too() {
     let root = root.path().canonicalize().unwrap();
     std::fs::create_dir_all(root.join("c/bin")).unwrap();
     std::os::unix::fs::symlink(root.join("c"), root.join("link")).unwrap();
+    std::os::unix::fs::symlink(root.join("c"), root.join("my link")).unwrap();
     std::os::unix::fs::symlink(&root, root.join("up")).unwrap();
     let path = format!("/usr/bin:{0}/link/bin:{0}/c/bin:{0}/up/c/bin", root.display());
-    let found = aliases(&[root.join("c")], &[("PATH".to_owned(), path)]);
-    assert_eq!(Vec::from_iter(found), [root.join("link"), root.join("up/c")]);
+    let here = root.join("my link/bin").display().to_string();
+    let found = aliases(&[root.join("c")], &[("PATH".to_owned(), path), ("PWD".to_owned(), here)]);
+    assert_eq!(Vec::from_iter(found), [root.join("link"), root.join("my link"), root.join("up/c")]);
 }
 
 #[test]
