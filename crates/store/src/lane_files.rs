@@ -119,12 +119,13 @@ pub fn read_status(path: &Path) -> Option<AgentStatus> {
     };
     let capitals = |name| text(&object, name).to_ascii_uppercase();
     let (status, decision) = (capitals("status"), capitals("decision"));
-    let decision = number_of_candidate(&decision).unwrap_or(decision);
+    let number = number_of_candidate(&decision);
     let fault = check_word("status", &status, &STATUS_WORDS).or_else(|| {
-        let is_number = number_of_candidate(&decision).is_some();
-        let fault = check_word("decision", &decision, &DECISION_WORDS).filter(|_| !decision.is_empty() && !is_number);
+        let needs_no_word = decision.is_empty() || number.is_some();
+        let fault = check_word("decision", &decision, &DECISION_WORDS).filter(|_| !needs_no_word);
         fault.map(|fault| format!("{fault}, nor the number of a candidate"))
     });
+    let decision = number.unwrap_or(decision);
     let report = AgentReport {
         fault: fault.unwrap_or_default(),
         message: reason(&object, ["error_message", "blocked_by"], &status, &STATUS_KEYS),

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use lanewright_model::plan::{AgentWorktrees, OwnershipRule, RetryFrom, SharedFiles};
+use lanewright_model::text::counted;
 use lanewright_model::{Approval, CommandLine, Dollars, MergeChoice, Round, TaskKind, Word};
 
 use super::keys::{Key, Shape};
 use super::{CandidatesDraft, MAX_CANDIDATES};
-use lanewright_model::text::counted;
-
 use crate::faults::{Faults, nearest, quoted};
 use crate::settings::value::words;
 use crate::source_text::{At, Span};

@@ -1,13 +1,14 @@
 use std::time::Duration;
 
-use lanewright_model::event::Record;
-use lanewright_model::{Agent, AgentName, Lane, Outage, OutageKind};
+use lanewright_model::event::{Record, Worktree};
+use lanewright_model::{Agent, AgentName, CommandLine, JobId, JobRole, Lane, Outage, OutageKind};
 
 use super::*;
 use crate::decide::deciding::Decisions;
-use crate::sample_plans::{lane, moment, plan};
+use crate::sample_plans::{commit, lane, moment, plan};
 use crate::state::RunState;
 use crate::state::agent::AgentStep;
+use crate::state::gate::Gate;
 use lanewright_model::event::SnapshotReason;
 
 const LANE: LaneIndex = LaneIndex(0);
@@ -36,6 +37,63 @@ fn what_a_reviewer_left_is_kept_before_the_lane_ends() {
     let unkept = decided(false);
     assert_eq!(unkept.events, []);
     assert_eq!(unkept.actions, [Action::Snapshot { lane: LANE, agent: 1, reason: SnapshotReason::Stop }]);
+}
+
+/// A lane with two candidates that work in `/w`, and its state.
+fn candidates() -> (RunState, String) {
+    let mut parts = lane("A", &[], 1, &[]);
+    parts.setup = vec![CommandLine::Shell("set up".to_owned())];
+    let one = parts.agents.remove(0);
+    let account = one.command.to_string();
+    let candidate =
+        |number: u32| Agent { name: format!("c{number}").parse().unwrap(), candidate: Some(number), ..one.clone() };
+    parts.agents = (1..=2).map(candidate).collect();
+    let mut state = RunState::new(plan(vec![parts], &[]).into());
+    state.lanes[0].stage = LaneStage::Implementation;
+    let worktree = Worktree { slot: 1, path: "/w".into(), branch: "b".to_owned(), head: commit(1) };
+    state.lanes[0].attempts.agents_mut().iter_mut().for_each(|agent| agent.open(&worktree));
+    (state, account)
+}
+
+#[test]
+fn set_up_commands_of_a_refused_runner_are_waited_for() {
+    let (mut state, account) = candidates();
+    let role = JobRole::Setup { agent: Some("c2".parse().unwrap()) };
+    let job = JobId { lane: Some("A".parse().unwrap()), role, number: 1 };
+    let attempts = &mut state.lanes[0].attempts;
+    attempts.start_job(&job);
+    attempts.agents_mut()[0].step = AgentStep::Merging;
+    attempts.agents_mut()[1].setup = Gate::Running(job.clone());
+    let (outage, since) = (Outage::new(OutageKind::Refused, "401"), moment(1));
+    let event = Event::RunnerPaused { account, outage, since, until: None };
+    state.apply(&Record { seq: 1, at: since, event, origin: None }).unwrap();
+    let mut deciding = Deciding::new(&state, moment(2), 1);
+    implementation(&mut deciding, LANE);
+    assert_eq!((deciding.out.events, deciding.out.actions), (vec![], vec![Action::RunJob(job.clone())]));
+    assert!(state.lanes[0].attempts.end_job(&job));
+    state.lanes[0].attempts.agents_mut()[1].setup = Gate::Passed;
+    let mut deciding = Deciding::new(&state, moment(2), 1);
+    implementation(&mut deciding, LANE);
+    assert!(matches!(&deciding.out.events[..], [Event::CandidateChosen { .. }]), "{:?}", deciding.out.events);
+}
+
+#[test]
+fn a_worktree_that_may_be_open_is_returned() {
+    let (mut state, _) = candidates();
+    let attempts = &mut state.lanes[0].attempts;
+    let worker = &mut attempts.agents_mut()[0];
+    worker.release();
+    worker.set_unchosen();
+    let mut deciding = Deciding::new(&state, moment(0), 1);
+    decide_agent(&mut deciding, LANE, 0);
+    assert_eq!(deciding.out.actions, [Action::OpenWorktree { lane: LANE, agent: Some(0) }]);
+    let worktree = Worktree { slot: 1, path: "/w".into(), branch: "b".to_owned(), head: commit(1) };
+    state.lanes[0].attempts.agents_mut()[0].open(&worktree);
+    let mut deciding = Deciding::new(&state, moment(0), 1);
+    decide_agent(&mut deciding, LANE, 0);
+    assert_eq!(deciding.out.actions, [Action::ReleaseAgent(LANE, 0)]);
+    state.lanes[0].attempts.agents_mut()[0].release();
+    assert!(state.lanes[0].agents()[0].is_over(false));
 }
 
 #[test]
