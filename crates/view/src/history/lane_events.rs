@@ -6,10 +6,11 @@ use lanewright_model::{
     RetryLevel, TaskId, Timestamp,
 };
 
+use super::candidates::Choice;
 use super::job::{AgentStatus, Retry};
 use super::lane::{
-    AgentHistory, AgentMove, AnswerView, CheckpointView, Choice, Ending, FailureView, LaneFacts, MergeView,
-    PlacementView, SnapshotView,
+    AgentHistory, AgentMove, AnswerView, CheckpointView, Ending, FailureView, LaneFacts, MergeView, PlacementView,
+    SnapshotView,
 };
 use super::workplace::Workplace;
 

@@ -1,5 +1,6 @@
 //! What the events of a run add up to: the one fold on which every view is built.
 
+mod candidates;
 pub mod changes;
 pub(crate) mod clock;
 mod job;
@@ -21,10 +22,11 @@ use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::text::{counted, headline};
 use lanewright_model::{LaneId, Plan, Redactor, Usage};
 
+pub use candidates::CandidateView;
 pub use job::{JobHistory, Retry};
 pub use lane::{
-    AgentMove, AnswerView, CandidateView, CheckpointView, Elsewhere, Ending, FailureView, LaneHistory, MergeView,
-    PlacementView, SnapshotView, Span,
+    AgentMove, AnswerView, CheckpointView, Elsewhere, Ending, FailureView, LaneHistory, MergeView, PlacementView,
+    SnapshotView, Span,
 };
 pub use pauses::PauseView;
 pub(crate) use run::event_logged;
