@@ -125,7 +125,8 @@ impl Pauses {
             AttemptEnd::Stopped => {}
             _ if pause.is_lifted => drop(self.accounts.remove(account)),
             _ if was_probe || is_refuted => {
-                pause.probe = None;
+                // One that still runs says nothing about what may follow.
+                pause.probe.iter_mut().for_each(|probe| probe.is_outdated = true);
                 pause.unrecorded = Some(Change::Continue);
             }
             _ => {}
@@ -165,7 +166,7 @@ impl Pauses {
     /// Its attempts begin again. Where the probe still runs, what it ends with decides whether the outage is over.
     pub(crate) fn continued(&mut self, account: &str) {
         if let Some(pause) = self.accounts.get_mut(account)
-            && pause.probe.take().is_some()
+            && pause.probe.take().is_some_and(|probe| !probe.is_outdated)
         {
             (pause.is_lifted, pause.unrecorded) = (true, None);
         } else {

@@ -196,3 +196,17 @@ fn a_limit_that_a_probe_reports_begins_another_pause() {
     pauses.limited("claude", &quota(Some(HOUR)), moment(HOUR + 600));
     assert!(pauses.unrecorded(FIRST, LIMIT).is_empty(), "the pause lasts longer");
 }
+
+#[test]
+fn an_attempt_that_began_in_the_last_pause_is_waited_for_in_the_next() {
+    let mut pauses = Pauses::default();
+    pauses.failed("claude", &attempt(1), &Outage::new(OutageKind::Refused, "model not found"), moment(0));
+    record(&mut pauses);
+    pauses.resume(moment(MINUTE));
+    pauses.probe("claude", &attempt(3), moment(MINUTE));
+    pauses.ended("claude", &attempt(2), AttemptEnd::Passed);
+    pauses.limited("claude", &quota(Some(HOUR)), moment(2 * MINUTE));
+    assert_eq!(record(&mut pauses), Some(Some(HOUR)));
+    let is_due = |runs: bool| pauses.of("claude").unwrap().is_due(moment(2 * HOUR), |_| runs);
+    assert!(!is_due(true) && is_due(false));
+}
