@@ -127,7 +127,8 @@ impl<'a> Worker<'a> {
         if self.lane.shares_worktree(self.at) {
             self.state.work.set_head(head);
         }
-        self.agent().head = Some(head.clone());
+        let worker = self.agent();
+        (worker.head, worker.unkept) = (Some(head.clone()), None);
         let objection = self.objection(prohibited, idle);
         let task = &self.agent_plan().tasks[self.agent().task];
         self.agent().step = match objection {
@@ -172,8 +173,8 @@ impl<'a> Worker<'a> {
             AgentStep::Snapshotting if reason == SnapshotReason::Task => return self.task_passed(),
             AgentStep::Salvaging(wanted, failure) if reason == wanted => {
                 // Without a snapshot the work continues (SPEC §5), but never by discarding what is saved nowhere.
+                worker.unkept = kept.err().cloned();
                 if kept.is_err() && worker.restart != RestartFrom::Here {
-                    worker.unkept = kept.err().cloned();
                     return Ok(());
                 }
                 // What a specialist left is never merged: its next attempt starts without it.

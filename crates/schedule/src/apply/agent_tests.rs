@@ -231,3 +231,33 @@ fn failure_of_the_base_is_the_environments_in_the_end() {
     assert_eq!(taken_for(0, &[(true, true)]), [environment]);
     assert_eq!(taken_for(0, &[(true, false)]), [gate]);
 }
+
+#[test]
+fn what_could_not_be_saved_is_saved_before_the_worktree_is_reset() {
+    let left = |reset: fn(&mut LaneState, &Lane)| {
+        let failure = Failure::new(FailureKind::Crash, "exited with code 1");
+        let engineer = Some(AgentName::new("engineer").unwrap());
+        let (lane, agent, reason) = (id(), engineer, SnapshotReason::Failure);
+        let event = Event::SnapshotFailed { lane, agent, reason, error: "no space".to_owned() };
+        let mut state = after(&event, plain(), |state| {
+            let worker = &mut state.attempts.agents_mut()[0];
+            worker.step = AgentStep::Salvaging(SnapshotReason::Failure, Some(failure.clone()));
+            worker.remember(Some(&plain().agents[0].tasks[0].id), &failure);
+        });
+        assert_eq!(state.agents()[0].step, AgentStep::Failed(failure), "the next attempt has it");
+        state.attempts.agents_mut()[0].give_up();
+        reset(&mut state, &plain());
+        let worker = &state.agents()[0];
+        (worker.step.clone(), worker.restart, worker.unkept.clone())
+    };
+    let saved_first = |restart| (AgentStep::Salvaging(SnapshotReason::Reset, None), restart, None);
+    let differently = left(|state, _| state.revive_differently(false, crate::sample_plans::moment(1)));
+    assert_eq!(differently, saved_first(RestartFrom::LastGood));
+    let reopened = left(|state, plan| {
+        let mut plan = plan.clone();
+        plan.agents[0].round = Round::Review;
+        state.revive(false, false, crate::sample_plans::moment(1));
+        state.reopen(&plan);
+    });
+    assert_eq!(reopened, saved_first(RestartFrom::LaneHead));
+}

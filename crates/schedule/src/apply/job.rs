@@ -184,6 +184,7 @@ impl Worker<'_> {
                 worker.start = worker.start.take().or(lane_head);
                 worker.step = AgentStep::Running(job.clone());
                 worker.attempt = job.number;
+                worker.unkept = None;
             }
             JobRole::Verify { .. } => self.agent().step = AgentStep::Verifying(running),
             JobRole::Checkpoint { .. } => self.agent().step = AgentStep::Gating(running),

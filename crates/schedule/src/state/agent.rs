@@ -75,7 +75,7 @@ pub struct AgentState {
     pub refusals: Refusals,
     /// Since when its state is to be kept: the name of the snapshot, also when it is asked for again.
     pub keep_since: Option<Timestamp>,
-    /// Why what it left could not be kept, although the next attempt is to start from somewhere else.
+    /// Why what its last attempt left in the worktree could not be saved.
     pub unkept: Option<String>,
 }
 
@@ -243,6 +243,7 @@ impl AgentState {
         self.may_be_open = begins && self.worktree.is_none();
         let in_lane = matches!(self.step, AgentStep::Gating(_) | AgentStep::Done);
         self.step = AgentStep::Unchosen { passed: self.may_be_chosen() || in_lane };
+        self.unkept = None;
         let _ = self.phase.advance(AgentPhase::Abandoned);
     }
 
@@ -256,6 +257,14 @@ impl AgentState {
         self.outage = None;
         self.rejection = None;
         self.phase.begin_again(if self.worktree.is_some() { AgentPhase::Planning } else { AgentPhase::Initialized });
+    }
+
+    /// Has its next attempt start from `start`, once what could not be saved of the last one is saved.
+    pub(crate) fn restart_from(&mut self, start: RestartFrom) {
+        self.restart = start;
+        if self.unkept.take().is_some() {
+            self.step = AgentStep::Salvaging(SnapshotReason::Reset, self.failure().cloned());
+        }
     }
 
     /// Goes back to `head` because what passed after it cannot be read any more: those tasks are done again.
@@ -305,6 +314,7 @@ impl AgentState {
 
     fn set_head(&mut self, head: &CommitId) {
         self.restart = RestartFrom::Here;
+        self.unkept = None;
         self.head = Some(head.clone());
         self.good = Some(head.clone());
     }
@@ -506,7 +516,9 @@ impl AgentState {
     /// Another life of the run: what was given up is tried again with a fresh count.
     pub(crate) fn revive(&mut self) {
         self.setup.retry();
-        self.unkept = None;
+        if matches!(self.step, AgentStep::Salvaging(..) | AgentStep::Unchosen { .. }) {
+            self.unkept = None;
+        }
         self.outage = self.outage.map(|_| OutageWait::Waits);
         match &self.step {
             AgentStep::PermanentlyFailed(_) | AgentStep::Blocked(_) => self.restart_work(self.task),

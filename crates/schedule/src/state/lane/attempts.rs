@@ -235,7 +235,7 @@ impl Attempts {
         for &agent in agents {
             let worker = &mut self.agents[agent];
             worker.rolled_back = true;
-            worker.restart = RestartFrom::LastGood;
+            worker.restart_from(RestartFrom::LastGood);
         }
     }
 
@@ -346,7 +346,7 @@ impl Attempts {
             // What one left is saved first; then it starts again from the lane's head, too.
             if !matches!(reviewer.step, AgentStep::Salvaging(..)) {
                 reviewer.restart_work(0);
-                reviewer.restart = RestartFrom::LaneHead;
+                reviewer.restart_from(RestartFrom::LaneHead);
             }
         }
     }
