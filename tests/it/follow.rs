@@ -197,7 +197,9 @@ const GLAB: &str = r#"#!/bin/sh
 set -e
 cd "$SCRATCH"
 echo "$*" >> glab-calls
-[ "$1 $2" != "auth status" ] || exit 0
+# Without a configuration of the host, whatever token a variable has.
+[ "$1 $2" != "auth status" ] || { echo "gitlab.com has not been authenticated with glab" >&2; exit 1; }
+[ "$*" != "api --hostname gitlab.com user" ] || { echo '{"id":7,"username":"reviewer"}'; exit 0; }
 oid=$(git -C ../origin.git rev-parse lane/P1/A 2> /dev/null || true)
 fixed=success
 git -C ../origin.git cat-file -e "$oid:fixed.txt" 2> /dev/null || fixed=failed

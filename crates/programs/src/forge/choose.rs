@@ -110,9 +110,8 @@ impl Forge {
         }
         let host = self.public_address().map(|address| address.host.clone());
         let host: Vec<String> = host.into_iter().flat_map(|host| ["--hostname".to_owned(), host]).collect();
-        let asked = match self.program == ForgeProgram::Glab && glab::has_only_a_job_token() {
-            // The token of a job may not ask whose it is, which `auth status` does.
-            true => glab::first_merge_request(self),
+        let asked = match self.program == ForgeProgram::Glab {
+            true => glab::login(self),
             false => [words([program, "auth", "status"]), host.clone()].concat(),
         };
         match run(&self.directory, &asked, &[]) {

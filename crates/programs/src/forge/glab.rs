@@ -9,7 +9,7 @@ use super::{Forge, Listed, Opened, Proposal, made, percent_encoded};
 pub(super) const INSTALL: &str = "install it (`apt install glab`, `brew install glab`, or https://gitlab.com/gitlab-org/cli), then `glab auth login`";
 
 /// Whether `glab` has no other token than the one that GitLab gives to each job of a pipeline.
-pub(super) fn has_only_a_job_token() -> bool {
+fn has_only_a_job_token() -> bool {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let own = ["GITLAB_TOKEN", "GITLAB_ACCESS_TOKEN", "OAUTH_TOKEN"];
     ["GITLAB_CI", "CI_JOB_TOKEN"].iter().all(is_set) && !own.iter().any(is_set)
@@ -27,9 +27,14 @@ struct Entry {
     target_project_id: Option<u64>,
 }
 
-/// The call that lists one merge request at most.
-pub(super) fn first_merge_request(forge: &Forge) -> Vec<String> {
-    [api(forge), vec![format!("{}?per_page=1", merge_requests(forge))]].concat()
+/// The call that succeeds only with a token. `glab auth status` knows no host but `gitlab.com` where the token is in a variable.
+pub(super) fn login(forge: &Forge) -> Vec<String> {
+    let path = match has_only_a_job_token() {
+        // The token of a job may not ask whose it is.
+        true => format!("{}?per_page=1", merge_requests(forge)),
+        false => "user".to_owned(),
+    };
+    [api(forge), vec![path]].concat()
 }
 
 pub(super) fn list(forge: &Forge, branch: &str) -> Result<Vec<Listed>, ForgeError> {
@@ -61,7 +66,18 @@ pub(super) fn create(forge: &Forge, proposal: &Proposal<'_>) -> Result<Opened, F
 pub(super) fn update(forge: &Forge, number: u64, proposal: &Proposal<'_>) -> Result<(), ForgeError> {
     let path = format!("{}/{number}", merge_requests(forge));
     let call = [api(forge), words(["--method", "PUT", &path]), says(proposal)].concat();
-    run(&forge.directory, &call, &[]).map(drop)
+    run(&forge.directory, &call, &[]).map(drop).map_err(unread)
+}
+
+/// `glab` expects one reason for a refusal and fails on a list of them, such as that of a branch that has a merge request.
+fn unread(error: ForgeError) -> ForgeError {
+    match error {
+        ForgeError::Failed { command, code, said } if said.contains("cannot unmarshal") => {
+            let said = format!("GitLab refused the request for reasons that `glab` cannot print\n{said}");
+            ForgeError::Failed { command, code, said }
+        }
+        error => error,
+    }
 }
 
 fn answer<T: for<'de> Deserialize<'de>>(
@@ -69,7 +85,7 @@ fn answer<T: for<'de> Deserialize<'de>>(
     call: &[String],
     expected: &'static str,
 ) -> Result<T, ForgeError> {
-    let said = run(&forge.directory, call, &[])?;
+    let said = run(&forge.directory, call, &[]).map_err(unread)?;
     serde_json::from_str(&said).map_err(|_| ForgeError::answer(call, expected, &said))
 }
 
