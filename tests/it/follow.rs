@@ -207,7 +207,7 @@ state=opened
 [ ! -e merged ] || state=merged
 request() {
     printf '{"iid":1,"web_url":"https://gitlab.com/acme/shop/-/merge_requests/1","state":"%s","target_branch":"main","sha":"%s",' $state "$oid"
-    printf '"source_project_id":5,"target_project_id":5,"draft":false,"detailed_merge_status":"mergeable","head_pipeline":{"id":9,"sha":"%s"}}' "$oid"
+    printf '"source_project_id":5,"target_project_id":5,"draft":false,"detailed_merge_status":"mergeable","head_pipeline":{"id":9,"status":"%s","sha":"%s"}}' $fixed "$oid"
 }
 case "$*" in
     *"--method PUT"*/merge*) echo "$oid" > merged; request ;;
@@ -221,20 +221,30 @@ case "$*" in
         id=$((0x$(echo $oid | cut -c1-7)))
         echo "[{\"id\":$id,\"name\":\"build\",\"status\":\"$fixed\",\"allow_failure\":false}]"
         echo '[{"id":2,"name":"lint","status":"failed","allow_failure":true}]' ;;
-    */trace) echo 'missing fixed.txt' ;;
+    *pipelines/9/bridges*)
+        echo '[{"id":3,"name":"child","status":"failed","allow_failure":false,"downstream_pipeline":{"web_url":"https://gitlab.com/child"}}]' ;;
+    */trace)
+        printf '2030-01-01T00:00:00.000001Z 00O section_start:1:step_script\r\033[0KExecuting\n'
+        printf '2030-01-01T00:00:00.000002Z 01E \033[31mmissing fixed.txt\033[0m\n'
+        printf '2030-01-01T00:00:00.000003Z 00O section_end:1:step_script\r\033[0K\n' ;;
     *members/all/7) echo '{"access_level":40}' ;;
     *members/all/*) echo '404 Not found' >&2; exit 1 ;;
     *) echo "unknown call: $*" >&2; exit 1 ;;
 esac
 "#;
 
-#[test]
-fn merge_requests_of_gitlab_are_followed() {
+fn checked_by_gitlab() -> TestEnv {
     let env = checked("echo fixed > fixed.txt\n");
     let (bare, url) = (env.path("origin.git"), "https://gitlab.com/acme/shop.git");
     env.git(&["config", &format!("url.{}.insteadOf", bare.display()), url]);
     env.git(&["remote", "set-url", "origin", url]);
     env.program("glab", GLAB);
+    env
+}
+
+#[test]
+fn merge_requests_of_gitlab_are_followed() {
+    let env = checked_by_gitlab();
     let note = |id: u32, user: u32, name: &str| {
         format!(
             r#"{{"id":{id},"body":"from {name}","system":false,"resolved":false,"created_at":"2026-01-02T03:04:05Z","author":{{"id":{user},"username":"{name}"}},"position":{{"new_path":"a.txt","new_line":2}}}}"#
@@ -245,11 +255,34 @@ fn merge_requests_of_gitlab_are_followed() {
     env.write("config/lanewright/config.toml", "backoff = \"50ms\"\nauto_merge = true\n");
     env.execute(PR).exits(0);
     let prompt = env.scratch("prompt.2");
-    assert!(prompt.contains("The check build failed:") && prompt.contains("missing fixed.txt"), "{prompt}");
+    assert!(prompt.contains("The check build failed:\n\n      Executing\n      missing fixed.txt\n"), "{prompt}");
+    assert!(prompt.contains("The check child failed:\n\n      https://gitlab.com/child\n"), "{prompt}");
     assert!(prompt.contains("reviewer wrote on a.txt, line 2:\n") && prompt.contains("> from reviewer"), "{prompt}");
     assert!(!prompt.contains("from stranger") && !prompt.contains("from project_5"), "{prompt}");
     assert_eq!(env.scratch("merged").trim(), remote_head(&env, "lane/P1/A"));
     assert!(env.holds("lane/P1/A", "fixed.txt"));
+}
+
+#[test]
+fn a_pipeline_that_gitlab_removed_does_not_close_its_merge_request() {
+    let env = checked_by_gitlab();
+    let missing =
+        "*pipelines/9/jobs*) echo 'glab: 404 Not found (HTTP 404)' >&2; exit 1 ;;\n    *pipelines/9/bridges*)";
+    env.program("glab", &GLAB.replace("*pipelines/9/jobs*)", "*no/jobs*)").replace("*pipelines/9/bridges*)", missing));
+    env.execute(&["--merge", "pr"]).exits(0);
+    env.lanewright(&["follow", "r1", "--once"]).exits(3).says(&["HTTP 404"]);
+    assert!(env.events("pull_request_changed").is_empty());
+}
+
+#[test]
+fn reasons_that_glab_cannot_print_are_named_as_such() {
+    let env = checked_by_gitlab();
+    let says = "json: cannot unmarshal array into Go struct field .Message of type string";
+    let refuses = format!("*\"--method POST\"*) echo '{says}' >&2; exit 1 ;;");
+    env.program("glab", &GLAB.replace("*\"--method POST\"*) : > opened; request ;;", &refuses));
+    env.execute(&["--merge", "pr"]).exits(3);
+    let reason = env.events("lane_blocked")[0]["reason"].as_str().expect("a reason").to_owned();
+    assert!(reason.contains("reasons that `glab` cannot print") && reason.contains(says), "{reason}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::ForgeError;
-use super::program::{run, words};
+use super::program::{run, without_time, words};
 use super::review::{Author, Check, Comment, Review};
 use super::{Forge, gh};
 
@@ -238,11 +238,6 @@ pub(super) fn log(forge: &Forge, job: u64) -> Result<String, ForgeError> {
     // What follows the last error is the end of the job, and not of its work.
     let end = lines.iter().rposition(|line| line.starts_with("##[error]")).map_or(lines.len(), |at| at + 1);
     Ok(lines[..end].join("\n"))
-}
-
-fn without_time(line: &str) -> &str {
-    let is_time = |word: &str| word.len() > 20 && word.ends_with('Z') && word.as_bytes()[10] == b'T';
-    line.split_once(' ').filter(|(word, _)| is_time(word)).map_or(line, |(_, rest)| rest)
 }
 
 pub(super) fn retarget(forge: &Forge, number: u64, base: &str) -> Result<(), ForgeError> {

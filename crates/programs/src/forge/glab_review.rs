@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use lanewright_model::safe_text::last_shown;
 use lanewright_model::{ChecksState, MergeStyle, PullRequestState, ReviewState, Timestamp};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::error::ForgeError;
-use super::program::{run, words};
+use super::program::{run, without_time, words};
 use super::review::{Author, Check, Comment, Review};
 use super::{Forge, glab};
 
@@ -29,6 +30,8 @@ struct MergeRequest {
 #[derive(Deserialize)]
 struct Pipeline {
     id: u64,
+    #[serde(default)]
+    status: String,
 }
 
 #[derive(Deserialize)]
@@ -45,6 +48,14 @@ struct Job {
     name: String,
     status: String,
     allow_failure: bool,
+    /// Of a job that starts another pipeline.
+    downstream_pipeline: Option<Downstream>,
+}
+
+#[derive(Deserialize)]
+struct Downstream {
+    #[serde(default)]
+    web_url: String,
 }
 
 #[derive(Deserialize)]
@@ -88,8 +99,9 @@ struct Member {
 pub(super) fn reviews(forge: &Forge, pulls: &[(u64, &str)]) -> Result<BTreeMap<u64, Review>, ForgeError> {
     let mut reviews = BTreeMap::new();
     for (number, _) in pulls {
-        match review(forge, *number) {
-            Ok(review) => drop(reviews.insert(*number, review)),
+        let path = format!("{}/{number}", glab::merge_requests(forge));
+        match get(forge, &path) {
+            Ok(request) => drop(reviews.insert(*number, review(forge, &path, request)?)),
             // It is gone, with its project or the fork that it came from.
             Err(ForgeError::Failed { said, .. }) if said.contains("404") => {}
             Err(error) => return Err(error),
@@ -98,9 +110,7 @@ pub(super) fn reviews(forge: &Forge, pulls: &[(u64, &str)]) -> Result<BTreeMap<u
     Ok(reviews)
 }
 
-fn review(forge: &Forge, number: u64) -> Result<Review, ForgeError> {
-    let path = format!("{}/{number}", glab::merge_requests(forge));
-    let request: MergeRequest = get(forge, &path)?;
+fn review(forge: &Forge, path: &str, request: MergeRequest) -> Result<Review, ForgeError> {
     let head = request.sha.unwrap_or_default();
     let state = match request.state.as_str() {
         "opened" | "locked" => PullRequestState::Open,
@@ -121,7 +131,12 @@ fn review(forge: &Forge, number: u64) -> Result<Review, ForgeError> {
     }
     // That of its head; where results of merges are tested, of another commit.
     if let Some(pipeline) = request.head_pipeline {
-        let jobs: Vec<Job> = list(forge, &format!("{}/pipelines/{}/jobs", glab::project(forge), pipeline.id))?;
+        let pipeline_path = format!("{}/pipelines/{}", glab::project(forge), pipeline.id);
+        let mut jobs: Vec<Job> = list(forge, &format!("{pipeline_path}/jobs"))?;
+        // Jobs that start other pipelines are listed apart, and only matter where they have not passed.
+        if pipeline.status != "success" {
+            jobs.extend(list::<Job>(forge, &format!("{pipeline_path}/bridges"))?);
+        }
         review.checks = jobs.into_iter().map(check).collect();
     }
     let approvals: Approvals = get(forge, &format!("{path}/approvals"))?;
@@ -147,8 +162,12 @@ fn check(job: Job) -> Check {
         "failed" => ChecksState::Failed,
         _ => ChecksState::Pending,
     };
-    let required = !job.allow_failure;
-    Check { id: job.id.to_string(), name: job.name, state, required, log: String::new(), job: Some(job.id) }
+    let (id, required) = (job.id.to_string(), !job.allow_failure);
+    let (log, job_id) = match job.downstream_pipeline {
+        Some(downstream) => (downstream.web_url, None),
+        None => (String::new(), Some(job.id)),
+    };
+    Check { id, name: job.name, state, required, log, job: job_id }
 }
 
 fn comment(note: Note) -> Comment {
@@ -175,8 +194,26 @@ pub(super) fn may_write(forge: &Forge, user: &str) -> Result<bool, ForgeError> {
     }
 }
 
+/// The log of a job as a terminal shows it, without the marks of sections and, with `FF_TIMESTAMPS`, the times of the lines.
 pub(super) fn log(forge: &Forge, job: u64) -> Result<String, ForgeError> {
-    run(&forge.directory, &[glab::api(forge), vec![format!("{}/jobs/{job}/trace", glab::project(forge))]].concat(), &[])
+    let path = format!("{}/jobs/{job}/trace", glab::project(forge));
+    let said = run(&forge.directory, &[glab::api(forge), vec![path]].concat(), &[])?;
+    Ok(readable(&said))
+}
+
+fn readable(trace: &str) -> String {
+    let lines = trace.lines().map(|line| last_shown(without_time_and_stream(line)));
+    let is_mark = |line: &String| line.starts_with("section_start:") || line.starts_with("section_end:");
+    lines.filter(|line| !is_mark(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// A time, then `01E ` or `01E+`: the number of the stream, output or error, and whether the line before goes on.
+fn without_time_and_stream(line: &str) -> &str {
+    let rest = without_time(line);
+    match rest.as_bytes() {
+        [_, _, b'O' | b'E', b' ' | b'+', ..] if rest.len() < line.len() && rest.is_char_boundary(2) => &rest[4..],
+        _ => rest,
+    }
 }
 
 pub(super) fn retarget(forge: &Forge, number: u64, base: &str) -> Result<(), ForgeError> {

@@ -67,3 +67,9 @@ fn is_executable(path: &Path) -> bool {
 pub(super) fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
+
+/// A line of a job's log, without the time that a forge puts before it.
+pub(super) fn without_time(line: &str) -> &str {
+    let is_time = |word: &str| word.len() > 20 && word.ends_with('Z') && word.as_bytes()[10] == b'T';
+    line.split_once(' ').filter(|(word, _)| is_time(word)).map_or(line, |(_, rest)| rest)
+}
