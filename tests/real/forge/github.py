@@ -9,11 +9,9 @@ Started with the directory of a bare repository, it prints its port and is to be
 
 import json
 import re
-import subprocess
-import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-BARE = sys.argv[1]
+from standin import Handler, commit_of, is_fixed, merge, serve
+
 PULLS = []
 REPOSITORY = {
     "id": "R_1", "name": "shop", "nameWithOwner": "acme/shop", "owner": {"id": "U_1", "login": "acme"},
@@ -21,13 +19,6 @@ REPOSITORY = {
     "defaultBranchRef": {"name": "main"}, "parent": None, "isPrivate": False, "mergeCommitAllowed": True,
     "rebaseMergeAllowed": True, "squashMergeAllowed": True,
 }
-
-
-def commit_of(branch):
-    found = subprocess.run(
-        ["git", "-C", BARE, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}"], capture_output=True, text=True
-    )
-    return found.stdout.strip() or None
 
 
 def entry(pull):
@@ -64,10 +55,9 @@ def review(number):
     """A required check that wants `fixed.txt`, a comment of a reviewer and one of a stranger, and an approval."""
     pull = PULLS[number - 1]
     commit = commit_of(pull["headRefName"])
-    has = subprocess.run(["git", "-C", BARE, "cat-file", "-e", f"{commit}:fixed.txt"], capture_output=True)
     check = {
         "__typename": "CheckRun", "databaseId": int(commit[:7], 16), "name": "build", "status": "COMPLETED",
-        "conclusion": "FAILURE" if has.returncode else "SUCCESS", "title": None, "summary": None, "isRequired": True,
+        "conclusion": "SUCCESS" if is_fixed(commit) else "FAILURE", "title": None, "summary": None, "isRequired": True,
         "detailsUrl": f"http://github.localhost/acme/shop/actions/runs/1/job/{number}",
     }
     said = [
@@ -111,24 +101,12 @@ def graphql(query, variables):
     return {"data": {"repository": REPOSITORY}}
 
 
-class Handler(BaseHTTPRequestHandler):
+class GitHub(Handler):
     def answer(self, value, status=200):
-        body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json; charset=utf-8")
-        self.send_header("X-Oauth-Scopes", "repo, read:org")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def read(self):
-        return json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
-
-    def note(self, what):
-        print(f"{self.command} {self.path} {what}", file=sys.stderr, flush=True)
+        super().answer(value, status, [("X-Oauth-Scopes", "repo, read:org")])
 
     def do_GET(self):
-        self.note("")
+        self.note()
         if self.path.endswith("/logs"):
             return self.answer("2030-01-01T00:00:00.0000000Z missing fixed.txt")
         if permission := re.search(r"/collaborators/(\w+)/permission$", self.path):
@@ -149,6 +127,8 @@ class Handler(BaseHTTPRequestHandler):
         pull = PULLS[int(re.search(r"/pulls/(\d+)/merge$", self.path)[1]) - 1]
         if call["sha"] != commit_of(pull["headRefName"]):
             return self.answer({"message": "Head branch was modified."}, 409)
+        if not merge(pull["headRefName"], pull["baseRefName"]):
+            return self.answer({"message": "Pull Request is not mergeable"}, 405)
         pull["state"] = "MERGED"
         self.answer({"merged": True})
 
@@ -159,10 +139,5 @@ class Handler(BaseHTTPRequestHandler):
         change(PULLS[int(number[1]) - 1], call)
         self.answer({"number": int(number[1])})
 
-    def log_message(self, *_):
-        pass
 
-
-server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-print(server.server_address[1], flush=True)
-server.serve_forever()
+serve(GitHub)
