@@ -16,6 +16,7 @@ its base URL, such as http://127.0.0.1:PORT/write/v1:
     fail      answers every request with 401
     refuse    answers every request with 400
     quotaN    answers the first N requests of each lane with 429 (N: 1 if left out), and goes on as `write`
+    busyN     the same with 503, or 529 for Claude Code: the servers are overloaded
     stays     answers every request with 429
     insist    as `write`, and asks for the same file a second time, whatever came of the first
     failing   runs a command that ends with 3, and goes on as `write`
@@ -76,9 +77,9 @@ def refusal(scenario, lane, refusals):
         return 400
     if scenario == "stays":
         return 429
-    quota = re.fullmatch(r"quota(\d*)", scenario)
-    if quota and lane and refusals.due((scenario, lane), int(quota[1] or 1)):
-        return 429
+    out = re.fullmatch(r"(quota|busy)(\d*)", scenario)
+    if out and lane and refusals.due((scenario, lane), int(out[2] or 1)):
+        return 429 if out[1] == "quota" else 503
     return None
 
 
@@ -86,6 +87,8 @@ REFUSAL_TEXTS = {
     400: ("invalid_request_error", "The scripted model refuses this request."),
     401: ("authentication_error", "invalid x-api-key"),
     429: ("rate_limit_error", "This request would exceed your rate limit."),
+    503: ("overloaded_error", "The server is currently overloaded."),
+    529: ("overloaded_error", "Overloaded"),
 }
 
 
@@ -468,7 +471,7 @@ class Gemini:
 
     @staticmethod
     def error(status):
-        names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED"}
+        names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
         return {"error": {"code": status, "message": REFUSAL_TEXTS[status][1], "status": names[status]}}
 
     @classmethod
@@ -608,6 +611,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if api is None:
             return self.reply(404, {"error": {"type": "not_found_error", "message": "no such address"}})
         status = refusal(scenario, lane_of(request), self.server.refusals)
+        if status == 503 and api is Anthropic:
+            status = 529
         if status:
             return self.reply(status, api.error(status))
         answer = api.answer(request, scenario, ":stream" in path)
