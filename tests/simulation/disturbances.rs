@@ -15,7 +15,7 @@ use super::run_started::owner;
 const USERS_TURN: &[&str] = &["cannot be kept", "the user is in the way", "git operation in progress", "then resume"];
 
 /// Far more than a run that ends needs.
-const MOST_RESUMES: u32 = 100;
+const MOST_RESUMES: u32 = 1_000;
 
 /// How often a run is disturbed, and the limits that it has at first.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
