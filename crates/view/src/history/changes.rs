@@ -37,23 +37,23 @@ pub struct AgentWork {
 impl LaneWork {
     pub fn of(lane: &LaneId, records: &[Record]) -> Self {
         let mut work = Self::default();
-        for record in records.iter().filter(|record| record.event.lane() == Some(lane)) {
-            work.apply(&record.event);
+        for (at, record) in records.iter().enumerate().filter(|(_, record)| record.event.lane() == Some(lane)) {
+            work.apply(&record.event, &records[..at]);
         }
         work
     }
 
     pub fn all(records: &[Record]) -> HashMap<&LaneId, Self> {
         let mut all: HashMap<&LaneId, Self> = HashMap::new();
-        for event in records.iter().map(|record| &record.event) {
+        for (at, event) in records.iter().map(|record| &record.event).enumerate() {
             if let Some(lane) = event.lane() {
-                all.entry(lane).or_default().apply(event);
+                all.entry(lane).or_default().apply(event, &records[..at]);
             }
         }
         all
     }
 
-    fn apply(&mut self, event: &Event) {
+    fn apply(&mut self, event: &Event, earlier: &[Record]) {
         match event {
             Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => {
                 self.base = Some(base.clone());
@@ -87,25 +87,30 @@ impl LaneWork {
             }
             Event::ChangesMeasured { .. } => self.asked = true,
             Event::LaneMerged { onto, commit, .. } => self.merged = Some((onto.clone(), commit.clone())),
-            Event::LaneRolledBack { point, .. } => {
-                *self = Self::default();
-                point.iter().for_each(|point| self.returned_to(point));
+            Event::LaneRolledBack { lane, point, .. } => {
+                *self = point.as_ref().map_or_else(Self::default, |point| Self::at(lane, point, earlier));
             }
             _ => {}
         }
     }
 
-    fn returned_to(&mut self, point: &LanePoint) {
-        self.base = Some(point.base.clone());
+    /// What it is again after a rollback to `point`, which is one of `records`.
+    fn at(lane: &LaneId, point: &LanePoint, records: &[Record]) -> Self {
+        let then = Self::of(lane, &records[..records.partition_point(|record| record.seq <= point.seq)]);
+        let mut work = Self { base: Some(point.base.clone()), agents: then.agents, ..Self::default() };
+        for agent in work.agents.values_mut() {
+            agent.merged = agent.merged.take().map(|(before, after)| (point.now(&before), point.now(&after)));
+        }
         for OpenedWorktree { agent, worktree, .. } in &point.worktrees {
             match agent {
                 None => {
-                    self.branch.clone_from(&worktree.branch);
-                    self.moved_to(&worktree.head);
+                    work.branch.clone_from(&worktree.branch);
+                    work.moved_to(&worktree.head);
                 }
-                Some(agent) => self.agent(agent).branch.clone_from(&worktree.branch),
+                Some(agent) => work.agent(agent).branch.clone_from(&worktree.branch),
             }
         }
+        work
     }
 
     /// A worktree that is opened again where it was has what its snapshot has.
@@ -122,8 +127,10 @@ impl LaneWork {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use lanewright_model::event::LaneStage;
     use lanewright_model::testing::*;
+
+    use super::*;
 
     fn work(story: Story) -> LaneWork {
         LaneWork::of(&lane("SL-1"), &story.records)
@@ -151,5 +158,23 @@ mod tests {
     fn rollback_resets_lane_work() {
         let back = Event::LaneRolledBack { lane: lane("SL-1"), integration: None, kept: Vec::new(), point: None };
         assert_eq!(work(Story::begun().opened("SL-1", 1).merged("SL-1", '9').then(back)), LaneWork::default());
+    }
+
+    #[test]
+    fn a_rollback_to_a_point_leaves_what_agents_had_then() {
+        let story = Story::begun().opened("SL-1", 1).then(merged("one", '7'));
+        let point = LanePoint {
+            name: "post_implementation".to_owned(),
+            seq: story.records.last().map(|record| record.seq).expect("the merge"),
+            stage: LaneStage::Implementation,
+            base: commit('1'),
+            worktrees: Vec::new(),
+            again: vec![(commit('7'), commit('8'))],
+        };
+        let lane = lane("SL-1");
+        let back = Event::LaneRolledBack { lane, integration: None, kept: Vec::new(), point: Some(Box::new(point)) };
+        let work = work(story.then(merged("two", '9')).then(back));
+        let before = work.agents[&agent("one")].merged.as_ref().map(|(_, after)| after);
+        assert_eq!((before, work.agents.get(&agent("two"))), (Some(&commit('8')), None));
     }
 }
