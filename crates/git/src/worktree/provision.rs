@@ -1,6 +1,7 @@
 //! Provisioning a slot: checks what the last holder left, creates the worktree, checks out.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
 use lanewright_files::{atomic, directory};
@@ -28,6 +29,12 @@ fn share_keys(repository: &Repository, worktree: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether the worktree has no files yet.
+fn holds_nothing(worktree: &Path) -> bool {
+    let is_link = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == ".git");
+    fs::read_dir(worktree).is_ok_and(|mut entries| entries.all(is_link))
 }
 
 /// Whether git was refused the removal of a file that does not belong into a checkout.
@@ -143,9 +150,10 @@ impl Pool {
         let arguments = self.make_branch_if_allowed(want, arguments)?;
         self.clear_leftovers(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;
         let before = self.repository.head_at(&path)?.commit;
+        let was_empty = holds_nothing(&path);
         let write = || -> Result<CommitId> {
             let head = self.write_files(&path, &before, &arguments, lock)?;
-            if has_untracked(&path)? {
+            if !was_empty && has_untracked(&path)? {
                 Git::new(&path).stdin(lock).args(["clean", if keep_ignored { "-ffdq" } else { "-ffdxq" }]).run()?;
             }
             Ok(head)
