@@ -30,7 +30,8 @@ pub use history::merge::{Merge, Revert, make_again, merge, revert, try_merge};
 pub use history::merged_lanes::{MergedLane, MergedLanes};
 pub use history::moved_branches::first_stale_checkout;
 pub use history::publish::{
-    Publication, changes_where_checked_out, publish, publish_blocker, sync_after_switches, sync_checkouts,
+    CleanCheckout, Publication, changes_where_checked_out, clean_checkout, publish, publish_blocker,
+    sync_after_switches, sync_checkouts,
 };
 pub use history::references::{
     delete_branch_if_merged, delete_references, force_reference, forget_branch, forget_reference, move_branch,

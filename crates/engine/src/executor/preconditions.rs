@@ -95,7 +95,7 @@ impl Executor {
         if plan.owns.is_empty() {
             return Ok(());
         }
-        let found = git::changes_where_checked_out(&self.repository, &self.facts.base_branch)?;
+        let found = git::changes_where_checked_out(&self.repository, &self.facts.base_branch, None)?;
         let Some((place, changed)) = found else { return Ok(()) };
         let owns = Ownership::new(&plan.owns).map_err(|error| ExecutorError::Precondition(error.to_string()))?;
         let owned: Vec<String> = changed.into_iter().filter(|path| owns.allows(path)).collect();

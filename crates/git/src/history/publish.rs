@@ -134,9 +134,24 @@ pub fn publish_blocker(
     })
 }
 
+/// A checkout of a branch that had no differences from that commit.
+pub type CleanCheckout = (PathBuf, CommitId);
+
+/// The checkout of `branch`, if it has no differences from the branch. Takes no lock and changes nothing.
+pub fn clean_checkout(repository: &Repository, branch: &str) -> Result<Option<CleanCheckout>> {
+    let Some(worktree) = repository.where_checked_out(branch)? else { return Ok(None) };
+    let tip = tip(repository, branch)?;
+    let is_clean = worktree_changes(repository, &worktree, &tip)?.is_empty();
+    Ok(is_clean.then_some((worktree, tip)))
+}
+
 /// Where `branch` is checked out, and the paths, sorted, in which that checkout differs from the branch, uncommitted
-/// and untracked files included. Never in the middle of a publication.
-pub fn changes_where_checked_out(repository: &Repository, branch: &str) -> Result<Option<(PathBuf, Vec<String>)>> {
+/// and untracked files included. Never in the middle of a publication. `clean`: a checkout that is not looked at again.
+pub fn changes_where_checked_out(
+    repository: &Repository,
+    branch: &str,
+    clean: Option<&CleanCheckout>,
+) -> Result<Option<(PathBuf, Vec<String>)>> {
     repository.holding(Guarded::Publish, |lock| {
         sync_stale_checkouts(repository, branch, lock)?;
         let Some(worktree) = repository.where_checked_out(branch)? else { return Ok(None) };
@@ -144,7 +159,8 @@ pub fn changes_where_checked_out(repository: &Repository, branch: &str) -> Resul
         let earlier = stale_checkouts::earlier_tip(repository, &worktree, branch, &tip)?;
         let base =
             earlier.map_or_else(|| stale_since_move(repository, &worktree, &tip), |it| Ok(Some(it)))?.unwrap_or(tip);
-        let changes = worktree_changes(repository, &worktree, &base)?;
+        let is_clean = clean.is_some_and(|(place, head)| (place, head) == (&worktree, &base));
+        let changes = if is_clean { Vec::new() } else { worktree_changes(repository, &worktree, &base)? };
         Ok(Some((worktree, changes)))
     })
 }

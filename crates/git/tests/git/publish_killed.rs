@@ -89,7 +89,7 @@ pinned_tests! {
                     left_lock(&world, &base, &next);
                     leave(&world, &next);
                     if somebody_else {
-                        changes_where_checked_out(&world.repository(), "main").unwrap();
+                        changes_where_checked_out(&world.repository(), "main", None).unwrap();
                     } else {
                         let outcome = publish(&world.repository(), "main", &base, &next).unwrap();
                         let done = matches!(outcome, Publication::Published | Publication::AlreadyThere);
@@ -110,7 +110,7 @@ pinned_tests! {
             leave(&world, &next);
             let moved = world.head() == next;
             git(&world.main, &["symbolic-ref", "HEAD", "refs/heads/main"]);
-            let changes = changes_where_checked_out(&world.repository(), "main").unwrap().unwrap().1;
+            let changes = changes_where_checked_out(&world.repository(), "main", None).unwrap().unwrap().1;
             assert_eq!(changes, [""; 0], "{death}");
             assert_eq!(world.head() == next, moved, "{death}");
             assert_eq!(status(&world.main), "", "{death}");

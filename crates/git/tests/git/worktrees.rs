@@ -5,7 +5,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use lanewright_git::{
-    GitError, adopt_head, changes_where_checked_out, copy_ignored, head_of, move_branch, set_worktree_to,
+    GitError, adopt_head, changes_where_checked_out, clean_checkout, copy_ignored, head_of, move_branch,
+    set_worktree_to,
 };
 
 use crate::support::*;
@@ -84,10 +85,22 @@ pinned_tests! {
         write(&slot.path.join("x.log"), "ignored");
         git(&slot.path, &["switch", "--quiet", "--create", "compared"]);
         git(&slot.path, &["reset", "--quiet", "--soft", slot.head.as_str()]);
-        let (place, changes) = changes_where_checked_out(&world.repository(), "compared").unwrap().unwrap();
+        let (place, changes) = changes_where_checked_out(&world.repository(), "compared", None).unwrap().unwrap();
         assert_eq!((place, changes), (slot.path.clone(), lines("a.txt\ncommitted\ndir/untracked")));
-        assert_eq!(changes_where_checked_out(&world.repository(), "main").unwrap().unwrap().1, [""; 0]);
-        assert_eq!(changes_where_checked_out(&world.repository(), "lane/P1/A").unwrap(), None);
+        assert_eq!(changes_where_checked_out(&world.repository(), "main", None).unwrap().unwrap().1, [""; 0]);
+        assert_eq!(changes_where_checked_out(&world.repository(), "lane/P1/A", None).unwrap(), None);
+    }
+
+    fn clean_checkout_is_looked_at_again_only_at_another_commit() {
+        let world = World::new();
+        let repository = world.repository();
+        let clean = clean_checkout(&repository, "main").unwrap();
+        let changes = || changes_where_checked_out(&repository, "main", clean.as_ref()).unwrap().unwrap().1;
+        write(&world.main.join("dir/untracked"), "x");
+        assert_eq!(clean_checkout(&repository, "main").unwrap(), None);
+        assert_eq!(changes(), [""; 0]);
+        git(&world.main, &["commit", "--quiet", "--allow-empty", "-m", "another"]);
+        assert_eq!(changes(), ["dir/untracked"]);
     }
 
     fn copy_ignored_copies_only_matching_ignored_files() {

@@ -1,11 +1,14 @@
 //! Before anything begins: whether the programs and credentials that the agents need exist.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use lanewright_agents::shell::{Shell, shell_of};
 use lanewright_engine::executor::Surroundings;
-use lanewright_git::{self as git, ChangedSetting, GitError, INCLUDE_FILE, Publication, Repository};
+use lanewright_git::{self as git, ChangedSetting, CleanCheckout, GitError, INCLUDE_FILE, Publication, Repository};
 use lanewright_model::event::{AGENT_BRANCHES, LANE_BRANCHES};
 use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
@@ -109,10 +112,31 @@ pub(super) fn check_branches(within: &RepositoryContext, prefix: &str, phase: &P
 /// How many lanes are named.
 const NAMED: usize = 8;
 
+/// A look at the user's checkout of a branch, which takes long in a large one, while the start checks other things.
+pub(super) struct CheckoutLook(JoinHandle<(Option<CleanCheckout>, Instant)>);
+
+impl CheckoutLook {
+    /// After a longer time the user may have changed it.
+    const OLD: Duration = Duration::from_secs(1);
+
+    pub(super) fn begin(within: &RepositoryContext, branch: &str) -> Self {
+        let (repository, branch) = (within.repository.clone(), branch.to_owned());
+        // What prevents this look is said where the result is needed.
+        let look = move || (git::clean_checkout(&repository, &branch).ok().flatten(), Instant::now());
+        Self(thread::spawn(look))
+    }
+
+    fn clean(self) -> Option<CleanCheckout> {
+        let (clean, at) = self.0.join().unwrap_or_else(|panic| resume_unwind(panic));
+        clean.filter(|_| at.elapsed() < Self::OLD)
+    }
+}
+
 /// Reports what is in the user's checkout of `branch` and would block the merge of one of `lanes`, before agents are paid.
 pub(super) fn report_obstacles(
     within: &RepositoryContext,
     branch: &str,
+    look: CheckoutLook,
     plan: &Plan,
     lanes: impl Iterator<Item = LaneIndex>,
 ) -> Result<()> {
@@ -130,7 +154,8 @@ pub(super) fn report_obstacles(
             return Ok(());
         }
     }
-    let Some((place, changed)) = git::changes_where_checked_out(repository, branch)?.filter(|it| !it.1.is_empty())
+    let Some((place, changed)) =
+        git::changes_where_checked_out(repository, branch, look.clean().as_ref())?.filter(|it| !it.1.is_empty())
     else {
         return Ok(());
     };

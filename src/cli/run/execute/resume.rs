@@ -283,20 +283,19 @@ fn lanes_left(locked: &LockedRun) -> impl Iterator<Item = LaneIndex> {
 
 /// Whether the runners of the lanes that are left can work; reports what would block their merges.
 fn check_surroundings(within: &RepositoryContext, locked: &LockedRun) -> Result<()> {
+    let (base, options) = (&locked.started.base_branch, &locked.started.options);
+    let look = (options.merge == MergeMode::Local).then(|| preflight::CheckoutLook::begin(within, base));
     preflight::check(&within.context, &locked.plan, lanes_left(locked))?;
-    preflight::check_branches(within, &locked.started.options.branch_prefix, &locked.plan.phase)?;
+    preflight::check_branches(within, &options.branch_prefix, &locked.plan.phase)?;
     preflight::check_sandbox(within)?;
     preflight::note_identity(within);
     let repository = within.repository_of(&locked.started)?;
     preflight::note_changed_settings(&within.context, &repository)?;
-    preflight::check_signing(&repository, &locked.started.base_branch)?;
+    preflight::check_signing(&repository, base)?;
     preflight::note_surroundings(within)?;
-    if locked.started.options.merge != MergeMode::Local {
-        return Ok(());
-    }
-    let (base, format) = (&locked.started.base_branch, locked.started.options.plan_format);
-    preflight::report_obstacles(within, base, &locked.plan, lanes_left(locked))?;
-    preflight::note_lists(within, base, &locked.plan, format)
+    let Some(look) = look else { return Ok(()) };
+    preflight::report_obstacles(within, base, look, &locked.plan, lanes_left(locked))?;
+    preflight::note_lists(within, base, &locked.plan, options.plan_format)
 }
 
 fn resumed(within: &RepositoryContext, locked: &LockedRun, adoption: &Adoption, lanes: Vec<LaneId>) -> Event {
