@@ -175,7 +175,8 @@ impl RepositoryContext {
     pub(super) fn executor(&self, started: &RunStarted, plan: &Arc<Plan>) -> Result<Executor> {
         let options = &started.options;
         let program = process::current_program().context("cannot find this program, to start supervisors")?;
-        let repository = self.repository_of(started)?;
+        let surroundings = Arc::new(Surroundings::of_process(&self.repository)?);
+        let repository = self.repository_of(started)?.giving_hooks(surroundings.clone());
         let pool = Pool::new(repository.clone(), &options.worktree_root, u32::MAX, options.keep_caches);
         Ok(Executor {
             repository,
@@ -187,7 +188,7 @@ impl RepositoryContext {
             heartbeat: self.settings.heartbeat.value,
             output_limit: self.settings.output_limit.value.map(|limit| limit.0),
             withheld: self.withheld(),
-            surroundings: Surroundings::of_process(&self.repository)?,
+            surroundings,
             walls: self.walls(),
             kill_after: self.settings.kill_after.value,
             redact: self.settings.redacted_patterns().to_vec(),

@@ -33,6 +33,43 @@ fn pre_push_hook_judges_the_files_of_the_lane() {
     env.execute(&["--merge", "pr"]).exits(0);
 }
 
+/// As an active `.venv` has it.
+#[test]
+fn hooks_run_the_programs_of_the_lane() {
+    let env = with_remote();
+    env.write("repo/.venv/bin/judge", "#!/bin/sh\nexit 0\n");
+    env.write("repo/bin/judge", "#!/bin/sh\ngrep -q good state\n");
+    env.write("repo/state", "good\n");
+    env.write("repo/.git/info/exclude", "/.venv\n");
+    for program in ["repo/.venv/bin/judge", "repo/bin/judge"] {
+        fs::set_permissions(env.path(program), fs::Permissions::from_mode(0o755)).expect("permissions");
+    }
+    env.commit("a judge");
+    for name in ["post-checkout", "pre-push", "reference-transaction"] {
+        hook(&env, name, &format!("echo \"$VIRTUAL_ENV:$PATH\" >> \"$SCRATCH/{name}\""));
+    }
+    hook(
+        &env,
+        "pre-push",
+        "echo \"$VIRTUAL_ENV:$PATH\" >> \"$SCRATCH/pre-push\"; judge || { echo bad state; exit 1; }",
+    );
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo bad > state'\n");
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1", "--merge", "pr"];
+    let own = |below: &str| env.path(below).display().to_string();
+    let path = std::env::var("PATH").expect("a PATH");
+    let path = format!("{}:{}:{}:{path}", own("repo/.venv/bin"), own("repo/bin"), own("bin"));
+    let ended = env
+        .lanewright_with(&arguments, |command| command.env("PATH", &path).env("VIRTUAL_ENV", env.path("repo/.venv")))
+        .exits(3);
+    ended.says(&["A blocked", "refuses the push: bad state"]);
+    assert_eq!(env.git_at("origin.git", &["branch", "--list", "lane/*"]), "");
+    for name in ["post-checkout", "pre-push", "reference-transaction"] {
+        let seen = env.scratch(name);
+        assert!(seen.starts_with(':') && !seen.contains(&own("repo/")), "{name}: {seen}");
+    }
+}
+
 #[test]
 fn refusal_by_pre_push_hook_is_named() {
     let env = with_remote();

@@ -66,7 +66,7 @@ pub use repo::commit_settings::ChangedSetting;
 pub use repo::configuration::ConfigurationEntry;
 pub use repo::git_dir::{WrittenByCommits, is_directory_of, last_move_of_head};
 pub use repo::left_out_rules::LeftOutRules;
-pub use repo::repository::{Repository, branch_reference};
+pub use repo::repository::{JobVariables, Repository, branch_reference};
 pub use snapshot::index::present_tree;
 pub use snapshot::save::{
     Snapshot, SnapshotRequest, changed_since, has_changes, keep, reference_name, reset_to_head, restore,

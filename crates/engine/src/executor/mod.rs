@@ -81,7 +81,7 @@ pub struct Executor {
     /// Which variables of this process its jobs do not get.
     pub withheld: Withheld,
     /// Which of them lead into a checkout of the user's.
-    pub surroundings: Surroundings,
+    pub surroundings: Arc<Surroundings>,
     /// What its jobs reach.
     pub walls: Walls,
     /// Patterns of secrets, besides the values of secret variables.

@@ -1,5 +1,6 @@
 //! The git program: the one place that starts it.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -70,6 +71,8 @@ pub(crate) struct Git<'a> {
     configuration: Vec<&'a str>,
     arguments: Vec<OsString>,
     variables: Vec<(&'static str, OsString)>,
+    /// What hooks get of the variables of this process; `None`: nothing.
+    for_hooks: BTreeMap<&'a str, Option<String>>,
     stdin: Option<&'a File>,
     input: Option<Vec<u8>>,
     reaches_out: bool,
@@ -94,6 +97,7 @@ impl<'a> Git<'a> {
             configuration: CONFIGURATION.to_vec(),
             arguments: Vec::new(),
             variables: Vec::new(),
+            for_hooks: BTreeMap::new(),
             stdin: None,
             input: None,
             reaches_out: false,
@@ -105,6 +109,13 @@ impl<'a> Git<'a> {
     /// Runs no hook (seed 002).
     pub(crate) fn without_hooks(self) -> Self {
         self.configured("core.hooksPath=/dev/null")
+    }
+
+    /// Gives the hooks that it runs these variables. Git's own stay: they say how it reaches repositories.
+    pub(crate) fn giving_hooks(mut self, variables: BTreeMap<&'a str, Option<String>>) -> Self {
+        self.for_hooks = variables;
+        self.for_hooks.retain(|name, _| !name.starts_with("GIT_"));
+        self
     }
 
     pub(crate) fn configured(mut self, setting: &'a str) -> Self {
@@ -260,6 +271,12 @@ impl<'a> Git<'a> {
             command.env_remove(name);
         }
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
+        for (name, value) in &self.for_hooks {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         command.envs(named_places(self.directory, self.searches_upwards).into_iter().flatten());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.arg("-C").arg(self.directory);

@@ -165,13 +165,18 @@ impl Remote {
         let text = |commit: Option<&CommitId>| commit.map_or(String::new(), CommitId::to_string);
         let lease = |it: &PushRequest<'_>| format!("--force-with-lease={}:{}", it.reference, text(it.expected));
         let change = |it: &PushRequest<'_>| format!("{}:{}", text(it.commit), it.reference);
-        let worktree = requests.iter().find_map(|request| request.worktree).unwrap_or(self.repository.main_worktree());
+        let of_lane = requests.iter().find_map(|request| request.worktree);
+        let worktree = of_lane.unwrap_or(self.repository.main_worktree());
         let relative = self.relative_to_main(worktree)?;
         let git = relative.iter().fold(self.git_in(worktree), |git, setting| git.configured(setting));
         let git = git.args(["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"]);
         let git = git.args((requests.len() > 1).then_some("--atomic"));
         let hooks = requests.iter().any(|request| request.hooks);
         let hook = if hooks { hook(&self.repository, worktree, "pre-push")? } else { None };
+        let git = match of_lane {
+            Some(place) => git.giving_hooks(self.repository.variables_at(place)),
+            None => git,
+        };
         let git = if hooks { git } else { git.without_hooks().arg("--no-verify") };
         let grafts = self.grafts(requests)?;
         let git = match &grafts {

@@ -37,7 +37,7 @@ pub(crate) fn run_post_checkout(
     }
     let place = place.display();
     let git = Git::new(worktree).stdin(lock).args(["hook", "run", "--ignore-missing", "post-checkout", "--"]);
-    let git = git.args([from.as_str(), to.as_str(), "1"]);
+    let git = git.args([from.as_str(), to.as_str(), "1"]).giving_hooks(repository.variables_at(worktree));
     let output = match limit {
         Some(limit) => git.within(limit).attempt(),
         None => git.attempt(),

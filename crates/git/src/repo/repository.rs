@@ -1,5 +1,7 @@
 //! The repository: where it is.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,12 @@ use crate::repo::{
     RecentObjects, entries, git_directory,
 };
 
+/// Says what jobs in a worktree get of the variables of this process.
+pub trait JobVariables: fmt::Debug + Send + Sync {
+    /// Those that differ in `worktree`, by name; `None`: jobs there do not get it.
+    fn at(&self, worktree: &Path) -> BTreeMap<&str, Option<String>>;
+}
+
 /// A repository with a main worktree; clones share what this process remembers of it.
 #[derive(Debug, Clone)]
 pub struct Repository {
@@ -28,6 +36,7 @@ pub struct Repository {
     pub(crate) handles: Handles,
     pub(crate) left_out_rules: Arc<LeftOutRules>,
     pub(crate) commit_rules: Arc<CommitRules>,
+    job_variables: Option<Arc<dyn JobVariables>>,
     /// What was kept on the way, for the user to know.
     notices: Arc<Mutex<Vec<String>>>,
 }
@@ -55,6 +64,7 @@ impl Repository {
             handles: Handles::default(),
             left_out_rules: Arc::default(),
             commit_rules: Arc::default(),
+            job_variables: None,
             notices: Arc::default(),
         };
         repository.refuse_foreign_ref_format()?;
@@ -81,6 +91,18 @@ impl Repository {
     #[must_use]
     pub fn committing(self, rules: CommitRules) -> Self {
         Self { commit_rules: Arc::new(rules), ..self }
+    }
+
+    /// The same repository, whose hooks get `variables` in the worktrees of lanes, as jobs there do: else they would run the
+    /// programs of the user's checkout.
+    #[must_use]
+    pub fn giving_hooks(self, variables: Arc<dyn JobVariables>) -> Self {
+        Self { job_variables: Some(variables), ..self }
+    }
+
+    /// What hooks get of the variables of this process for `worktree`, which is a lane's.
+    pub(crate) fn variables_at(&self, worktree: &Path) -> BTreeMap<&str, Option<String>> {
+        self.job_variables.as_ref().map(|variables| variables.at(worktree)).unwrap_or_default()
     }
 
     /// The repository in `directory`, which is made if it is not there: nothing is checked out in it, it has the remote `name`

@@ -147,7 +147,7 @@ impl Pool {
         let interrupted = matches!(claim.progress, Progress::Started { .. });
         claim.progress = Progress::Started { branch: want.branch.clone(), keep_ignored };
         self.record(number, &claim)?;
-        let arguments = self.make_branch_if_allowed(want, arguments)?;
+        let arguments = self.make_branch_if_allowed(&path, want, arguments)?;
         self.clear_leftovers(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;
         let before = self.repository.head_at(&path)?.commit;
         let was_empty = holds_nothing(&path);
@@ -215,12 +215,13 @@ impl Pool {
 
     /// Has git make the branch that a checkout with `arguments` would make, if a hook of the user's decides about refs: the
     /// checkout itself runs no hooks. Returns the arguments that are left.
-    fn make_branch_if_allowed(&self, want: &Checkout, arguments: Vec<String>) -> Result<Vec<String>> {
+    fn make_branch_if_allowed(&self, path: &Path, want: &Checkout, arguments: Vec<String>) -> Result<Vec<String>> {
         const HOOK: &str = "reference-transaction";
         let is_made = arguments.iter().any(|argument| argument == "-b");
         let Some(branch) = want.branch.as_ref().filter(|_| is_made) else { return Ok(arguments) };
         let Some(place) = hook(&self.repository, self.repository.main_worktree(), HOOK)? else { return Ok(arguments) };
         let git = self.repository.git().args(["branch", "--no-track", branch, want.start.as_str()]);
+        let git = git.giving_hooks(self.repository.variables_at(path));
         let git = match self.hook_limit {
             Some(limit) => git.within(limit),
             None => git,

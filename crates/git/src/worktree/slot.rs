@@ -140,8 +140,9 @@ pub(crate) fn make(repository: &Repository, path: &Path, start: &CommitId, lock:
     let mut tries = 1;
     loop {
         clear_half_made(repository, path)?;
-        let git =
-            repository.git().unsynced().stdin(lock).args(["worktree", "add", "--quiet", "--no-checkout", "--detach"]);
+        // Nothing is checked out yet, and the slot is on no branch that a hook could decide about.
+        let git = repository.git().without_hooks().unsynced().stdin(lock);
+        let git = git.args(["worktree", "add", "--quiet", "--no-checkout", "--detach"]);
         match git.arg(path).arg(start.as_str()).run() {
             Ok(_) => return Ok(()),
             Err(_) if tries < TRIES => tries += 1,

@@ -6,6 +6,7 @@ use std::path::Path;
 use lanewright_agents::prompt::{CandidateValues, PastFailures, ReportValues, Templates, Values};
 use lanewright_agents::runner::Receiver;
 use lanewright_files::regular_file;
+use lanewright_git::JobVariables as _;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::Worktree;
 use lanewright_model::job::StatusSpec;

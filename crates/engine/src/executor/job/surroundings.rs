@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use lanewright_agents::runner::is_shared_place;
-use lanewright_git::{GitError, Repository};
+use lanewright_git::{GitError, JobVariables, Repository};
 use lanewright_model::digest::sha256;
 
 /// What ends a path within other text.
@@ -83,14 +83,6 @@ impl Surroundings {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// What a job in `worktree` gets of each variable; `None`: nothing, because it has no such place.
-    pub(super) fn at(&self, worktree: &Path) -> BTreeMap<&str, Option<String>> {
-        let own = format!("lanewright-{}", &sha256(worktree.as_os_str().as_bytes())[..12]);
-        let apart = |place: &PathBuf| place.join(&own).into_os_string().into_string().ok();
-        let moved = self.variables.iter().map(|(name, value)| (name.as_str(), self.moved(value, worktree)));
-        moved.chain(self.of_one_worktree.iter().map(|(name, place)| (name.as_str(), apart(place)))).collect()
-    }
-
     fn moved(&self, value: &str, worktree: &Path) -> Option<String> {
         let mut parts = Vec::new();
         for part in value.split(':') {
@@ -116,6 +108,16 @@ impl Surroundings {
     fn first<'t>(&self, text: &'t str) -> Option<Place<'t>> {
         let places = self.checkouts.iter().filter_map(|checkout| Place::of(checkout.to_str()?, text));
         places.min_by_key(|place| place.before.len())
+    }
+}
+
+impl JobVariables for Surroundings {
+    /// A variable is withheld where `worktree` has no such place.
+    fn at(&self, worktree: &Path) -> BTreeMap<&str, Option<String>> {
+        let own = format!("lanewright-{}", &sha256(worktree.as_os_str().as_bytes())[..12]);
+        let apart = |place: &PathBuf| place.join(&own).into_os_string().into_string().ok();
+        let moved = self.variables.iter().map(|(name, value)| (name.as_str(), self.moved(value, worktree)));
+        moved.chain(self.of_one_worktree.iter().map(|(name, place)| (name.as_str(), apart(place)))).collect()
     }
 }
 
