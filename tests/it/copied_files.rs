@@ -77,6 +77,46 @@ fn copied_secrets_get_into_no_commit() {
 }
 
 #[test]
+fn copied_file_that_an_agent_commits_is_not_merged() {
+    let commit = "git commit --quiet -m mine";
+    for way in [
+        format!("git add -f .env; {commit}"),
+        "git add -f .env".to_owned(),
+        format!("echo KEY=2 >> .env; git add -f .env; {commit}"),
+        format!("echo > .gitignore; git add .; {commit}"),
+        // It would stay in the history.
+        format!("git add -f .env; {commit}; git rm --quiet --cached .env; {commit}"),
+        format!(
+            "git switch -qc x; git commit -qm x --allow-empty; git switch -q -; git add a; {commit}; \
+             git merge -q --no-commit x; git add -f .env; {commit}"
+        ),
+    ] {
+        let env = environment("copy = [\".env\"]\n");
+        env.git(&["switch", "--quiet", "--create", "desk"]);
+        env.plan(&format!(
+            "[[lane]]\nid = \"A\"\nretries = 1\ncommand = '''echo a > a; [ $LANEWRIGHT_ATTEMPT = 2 ] || {{ {way}; }}'''\n"
+        ));
+        env.execute(&["--base", "main"]).exits(0);
+        let failures = env.events("failure_noted");
+        assert_eq!(failures.len(), 1, "{way}: {failures:?}");
+        let failure = failures[0]["failure"].to_string();
+        assert!(failure.contains(".env (copied from the checkout)") && failure.contains("`take = "), "{failure}");
+        let context = env.attempt_file("A", "agent", 2, "prompt.md");
+        assert!(context.contains(".env (copied from the checkout)"), "{context}");
+        assert!(env.holds("main", "a"), "{way}");
+        assert_eq!(env.git(&["log", "--format=%h", "main", "--", ".env"]), "", "{way}");
+    }
+    // What git does not ignore any more, and holds something else, is the agent's; and what a setting takes.
+    for (settings, way) in [("", "echo > .gitignore; echo KEY= > .env"), ("take = [\".env\"]\n", "git add -f .env")] {
+        let env = environment(&format!("copy = [\".env\"]\n{settings}"));
+        env.git(&["switch", "--quiet", "--create", "desk"]);
+        env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo a > a; {way}; git add .; {commit}'\n"));
+        env.execute(&["--base", "main"]).exits(0);
+        assert!(env.holds("main", ".env"), "{way}");
+    }
+}
+
+#[test]
 fn too_large_copy_blocks_and_names_its_limit() {
     let env = environment("copy = [\"big.log\"]\ncopy_limit = \"1KiB\"\n");
     env.write("repo/big.log", "x".repeat(2048));

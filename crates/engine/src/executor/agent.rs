@@ -151,7 +151,7 @@ impl Executor {
             let integration = self.repository.branch_commit(&self.facts.base_branch)?;
             Ok([recorded, start].into_iter().cloned().chain(integration).collect())
         };
-        let own = self.repository.left_out_of_head(&worktree.path, known, &changed)?;
+        let own = self.repository.left_out_of_head((&worktree.path, [&before, &committed.head]), known, &changed)?;
         if !own.is_empty() {
             let failed = self.left_out_is_committed(lane, agent, &task.id, &own);
             noted.push(failed);

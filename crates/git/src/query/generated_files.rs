@@ -2,7 +2,8 @@
 //!
 //! What differs from the commit right after a checkout, a setup or a gate is written down beside the worktree's head,
 //! path by path with its content. As long as a path has that content, it is not an agent's change; if a hook wrote it, it
-//! is not uncommitted work either. A hook that fails does not undo the checkout.
+//! is not uncommitted work either. A hook that fails does not undo the checkout. What was copied into the worktree is in no
+//! commit of an agent's work either, whoever makes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -17,7 +18,7 @@ use lanewright_model::time::exact;
 
 use crate::command::{Git, ProgramError, Result, io_error, nul_separated, path_text};
 use crate::fast::libgit2;
-use crate::query::{differing_from_head, has_real_parents, ignored_there, split_tab};
+use crate::query::{differing_from_head, has_real_parents, ignored_if_new, ignored_there, split_tab};
 use crate::repo::{Repository, git_directory, place_of_hook};
 
 /// Paths and the names of the blobs that they hold; an empty name: nothing is there.
@@ -65,6 +66,7 @@ pub(crate) fn run_post_checkout(
 pub(crate) fn forget_generated(worktree: &Path) -> Result<()> {
     atomic::remove_durably(&git_directory(worktree)?.join(LEFT_BEHIND))?;
     forget_uncommitted(worktree)?;
+    atomic::remove_durably(&git_directory(worktree)?.join(COPIED))?;
     Ok(atomic::remove_durably(&git_directory(worktree)?.join(FROM_HOOK))?)
 }
 
@@ -145,10 +147,55 @@ pub(crate) fn note_copied<'p>(from: &Path, worktree: &Path, paths: impl Iterator
         return Ok(());
     }
     paths.sort_by_key(|path| path.iter().filter(|byte| **byte == b'/').count());
+    let mut copied = noted(worktree, COPIED)?;
+    copied.extend(paths.iter().map(|path| (path.clone(), String::new())));
     paths.truncate(MOST_COPIED);
+    let known = contents(from, paths)?;
+    copied.extend(known.clone());
+    note(worktree, COPIED, &copied)?;
     let mut all = noted(worktree, FROM_HOOK)?;
-    all.extend(contents(from, paths)?);
+    all.extend(known);
     note(worktree, FROM_HOOK, &all)
+}
+
+/// The files copied into `worktree` that commits which lead to `head`, and to none of the `known` commits, hold: as they were
+/// copied, or added although git ignores them. Commits count that remove them again, because history keeps what they held.
+/// `of_agent` is the last one that may be the agent's own, and `changed` are the paths in which `head` differs.
+///
+/// # Errors
+/// What `known` or git returns.
+pub(crate) fn copied_in_commits(
+    worktree: &Path,
+    [of_agent, head]: [&CommitId; 2],
+    known: impl FnOnce() -> Result<Vec<CommitId>>,
+    changed: &[String],
+) -> Result<Vec<Vec<u8>>> {
+    let copied = noted(worktree, COPIED)?;
+    if copied.is_empty() {
+        return Ok(Vec::new());
+    }
+    let known = known()?;
+    if known.contains(of_agent) && !changed.iter().any(|path| copied.contains_key(path.as_bytes())) {
+        return Ok(Vec::new());
+    }
+    let git = Git::new(worktree).reading_only().args(["log", "-z", "--raw", "-c", "--no-abbrev", "--no-renames"]);
+    let git = git.args(["--format=", "--no-show-signature", head.as_str(), "--not"]);
+    let listing = git.args(known.iter().map(CommitId::as_str)).arg("--").run()?;
+    // `:MODES OBJECTS STATUS`, and the path; of a merge there are several of each, and the last object is its own.
+    let parts: Vec<&[u8]> = nul_separated(&listing).collect();
+    let (mut found, mut added) = (BTreeSet::new(), BTreeSet::new());
+    for [facts, path] in parts.as_chunks().0 {
+        let Some(blob) = copied.get(*path) else { continue };
+        let facts = path_text(facts);
+        let mut facts = facts.rsplit(' ');
+        match (facts.next(), facts.next()) {
+            (_, Some(object)) if object == blob => drop(found.insert(path.to_vec())),
+            (Some(status), _) if status.bytes().all(|it| it == b'A') => drop(added.insert(path.to_vec())),
+            _ => {}
+        }
+    }
+    found.extend(ignored_if_new(worktree, added.iter().map(|path| as_path(path)))?);
+    Ok(found.into_iter().collect())
 }
 
 /// The paths of `worktree` that are uncommitted, and were not, or held something else, when the last gate ended there;
@@ -208,6 +255,8 @@ pub fn without_generated(worktree: &Path, head: &CommitId, paths: Vec<String>) -
 
 /// What a hook wrote, in git's directory for a worktree.
 const FROM_HOOK: &str = "lanewright.hook";
+/// What was copied from the checkout; an empty name: what it held is not known.
+const COPIED: &str = "lanewright.copied";
 /// What setups and gates wrote.
 const LEFT_BEHIND: &str = "lanewright.left";
 /// What was uncommitted when the last gate ended.

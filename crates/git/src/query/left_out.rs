@@ -13,7 +13,7 @@ use lanewright_model::text::counted;
 
 use crate::command::{Git, Result, nul_separated, path_text};
 use crate::fast::libgit2::IndexEntry;
-use crate::query::{index_entries, untracked};
+use crate::query::{copied_in_commits, index_entries, untracked};
 use crate::repo::{LeftOutRules, Repository};
 
 /// A file or a tree of new files that was left out.
@@ -31,6 +31,8 @@ pub enum LeftOutReason {
     Tree,
     /// An editor or a desktop made it.
     Editor,
+    /// It was copied from the checkout, where git ignores it.
+    Copied,
     /// It has that many bytes.
     Large(u64),
 }
@@ -41,6 +43,7 @@ impl fmt::Display for LeftOut {
             LeftOutReason::Tree if !self.path.ends_with('/') => write!(f, "{} (a link)", self.path),
             LeftOutReason::Tree => write!(f, "{} ({})", self.path, counted(self.files.len(), "file")),
             LeftOutReason::Editor => write!(f, "{}", self.path),
+            LeftOutReason::Copied => write!(f, "{} (copied from the checkout)", self.path),
             LeftOutReason::Large(size) if size < 10_000_000 => write!(f, "{} ({} kB)", self.path, size.div_ceil(1000)),
             LeftOutReason::Large(size) => write!(f, "{} ({} MB)", self.path, size / 1_000_000),
         }
@@ -228,18 +231,29 @@ impl Repository {
         Ok(sizes.into_iter().flatten().any(|size| size > limit))
     }
 
-    /// What of the `changed` paths of the head of `worktree`, which its index has, is in none of the `known` commits and
-    /// should have been left out.
+    /// What of the `changed` paths of the head of `worktree`, which its index has, is in none of the `known` commits and should
+    /// have been left out; of copied files also what is in a commit before it. `commits` are the last one that may be the
+    /// agent's own, and the head.
     ///
     /// # Errors
     /// What `known` or git returns.
     pub fn left_out_of_head(
         &self,
-        worktree: &Path,
-        known: impl FnOnce() -> Result<Vec<CommitId>>,
+        (worktree, commits): (&Path, [&CommitId; 2]),
+        known: impl Fn() -> Result<Vec<CommitId>>,
         changed: &[String],
     ) -> Result<Vec<LeftOut>> {
         let rules = &self.left_out_rules;
+        let mut copied = copied_in_commits(worktree, commits, &known, changed)?;
+        copied.retain(|path| !rules.takes(path));
+        if !copied.is_empty() {
+            let one = |path: &Vec<u8>| LeftOut {
+                path: path_text(path),
+                reason: LeftOutReason::Copied,
+                files: vec![path.clone()],
+            };
+            return Ok(copied.iter().map(one).collect());
+        }
         if !rules.may_concern(worktree, changed.iter().map(String::as_bytes)) {
             return Ok(Vec::new());
         }

@@ -15,7 +15,8 @@ pub(crate) mod status;
 
 pub(crate) use commits::split_tab;
 pub(crate) use generated_files::{
-    forget_generated, has_hook_files, note_copied, run_post_checkout, unchanged, unchanged_hook_files,
+    copied_in_commits, forget_generated, has_hook_files, note_copied, run_post_checkout, unchanged,
+    unchanged_hook_files,
 };
 pub(crate) use head::{Head, head_of};
 pub(crate) use index::{
@@ -26,6 +27,6 @@ pub(crate) use left_out::{LeftOut, LeftOutReason};
 pub(crate) use nested::LINK;
 pub(crate) use operation::{OPERATION_FILES, operation_in, quit_operations, refuse_operation};
 pub(crate) use status::{
-    differing_from_head, has_real_parents, ignored_there, listed, refuse_uncommitted, refuse_unreadable_in, untracked,
-    worktree_changes,
+    differing_from_head, has_real_parents, ignored_if_new, ignored_there, listed, refuse_uncommitted,
+    refuse_unreadable_in, untracked, worktree_changes,
 };

@@ -55,6 +55,19 @@ pub(crate) fn has_real_parents(root: &Path, path: &Path) -> bool {
 
 /// Those of `paths` that git would ignore in `worktree`, if they were there. None of them may be below a link.
 pub(crate) fn ignored_there<'p>(worktree: &Path, paths: impl Iterator<Item = &'p Path>) -> Result<BTreeSet<Vec<u8>>> {
+    ignored_by_rules(worktree, paths, &[])
+}
+
+/// The same of paths that may be in the index, which git else takes for not ignored.
+pub(crate) fn ignored_if_new<'p>(worktree: &Path, paths: impl Iterator<Item = &'p Path>) -> Result<BTreeSet<Vec<u8>>> {
+    ignored_by_rules(worktree, paths, &["--no-index"])
+}
+
+fn ignored_by_rules<'p>(
+    worktree: &Path,
+    paths: impl Iterator<Item = &'p Path>,
+    options: &[&str],
+) -> Result<BTreeSet<Vec<u8>>> {
     let mut input = Vec::new();
     for path in paths {
         input.extend_from_slice(path.as_os_str().as_bytes());
@@ -63,7 +76,7 @@ pub(crate) fn ignored_there<'p>(worktree: &Path, paths: impl Iterator<Item = &'p
     if input.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let git = Git::new(worktree).reading_only().input(input).args(["check-ignore", "-z", "--stdin"]);
+    let git = Git::new(worktree).reading_only().input(input).args(["check-ignore", "-z", "--stdin"]).args(options);
     let output = git.attempt()?;
     match output.status.code() {
         // 1: none.
