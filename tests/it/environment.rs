@@ -346,6 +346,84 @@ fn programs_of_the_checkout_do_not_judge_a_lane() {
     assert!(compose.starts_with("repo-") && compose.ends_with("-b"), "{compose}");
 }
 
+const SITE: &str = "lib/python3.12/site-packages";
+
+/// A repository and a Python environment beside it, whose programs run the code in `target`.
+fn with_python(target: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.write("repo/check", "exit 0\n");
+    env.write("repo/.gitignore", ".venv\n");
+    env.commit("a check");
+    env.write("python/pyvenv.cfg", "home = /usr/bin\n");
+    let python = format!(
+        "#!/bin/sh\nhere=$(dirname \"$0\")/..\nexec sh \"${{PYTHONPATH:-$(cat \"$here/{SITE}/x.pth\")}}/check\"\n"
+    );
+    env.write("python/bin/python3", python);
+    let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(env.path("python/bin/python3"), all).expect("a program");
+    env.write(&format!("python/{SITE}/x.pth"), format!("{}\n", env.path(target).display()));
+    env
+}
+
+/// Runs or resumes with that environment first in `PATH`, and active or not.
+fn run_with_python(env: &TestEnv, arguments: &[&str], active: bool) -> crate::support::Ended {
+    let path = std::env::var("PATH").expect("a PATH");
+    let path = format!("{}:{path}", env.path("python/bin").display());
+    env.lanewright_with(arguments, |command| match active {
+        true => command.env("PATH", &path).env("VIRTUAL_ENV", env.path("python")),
+        false => command.env("PATH", &path),
+    })
+}
+
+/// As `pip install -e .` leaves it.
+#[test]
+fn editable_package_in_an_environment_elsewhere_blocks() {
+    for active in [true, false] {
+        let env = with_python("repo");
+        let lane = "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'touch \"$SCRATCH/ran\"; echo exit 1 > check'\ntests = ['python3']\n";
+        env.plan(lane);
+        let plan = env.path("plan.toml");
+        let plan = plan.to_str().expect("UTF-8");
+        let ended = run_with_python(&env, &["execute-phase", plan, "--run-id=r1"], active).exits(3);
+        ended.says(&[
+            "A blocked",
+            "python/lib/python3.12/site-packages/x.pth leads to",
+            "python3 -m venv .venv",
+            "`deactivate`",
+        ]);
+        assert!(!env.path("scratch/ran").exists(), "an agent was started");
+        let set_up = format!(
+            "command -v python3 >> \"$SCRATCH/set-up\"; mkdir -p .venv/bin .venv/{SITE}; cp {0}/bin/python3 .venv/bin; \
+             echo home > .venv/pyvenv.cfg; pwd > .venv/{SITE}/x.pth",
+            env.path("python").display()
+        );
+        env.write("repo/lanewright.toml", format!("setup = ['{set_up}']\n"));
+        env.commit("an environment of each worktree");
+        run_with_python(&env, &["resume", "r1"], active).exits(1).says(&["A failed", "python3"]);
+        assert!(env.path("scratch/ran").exists());
+        assert_eq!(env.file_at("main", "check"), "exit 0", "the checkout's code was judged");
+        let seen = env.scratch("set-up");
+        assert!(!seen.contains("python/bin"), "set-up would change the user's environment: {seen}");
+        env.plan(&lane.replace("retries", "env = { PYTHONPATH = \".\" }\nretries"));
+        env.write("repo/lanewright.toml", "");
+        env.commit("no set-up");
+        run_with_python(&env, &["execute-phase", plan, "--run-id=r2", "--new-run"], active)
+            .exits(1)
+            .says(&["A failed"]);
+    }
+}
+
+#[test]
+fn environment_elsewhere_without_the_checkout_is_used() {
+    let env = with_python("scratch");
+    env.write("scratch/check", "command -v python3 > \"$SCRATCH/used\"\n");
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a'\ntests = ['python3']\n");
+    let plan = env.path("plan.toml");
+    run_with_python(&env, &["execute-phase", plan.to_str().expect("UTF-8")], true).exits(0);
+    assert!(env.holds("main", "a"));
+    assert_eq!(env.scratch("used").trim_end(), env.path("python/bin/python3").display().to_string());
+}
+
 #[test]
 fn gates_reach_other_machines_as_the_user_does() {
     let env = TestEnv::new();

@@ -293,6 +293,9 @@ pub(super) fn note_surroundings(within: &RepositoryContext) -> Result<()> {
             "{names} {lead} into {place}: lanes get the same places of their own worktrees, where these exist"
         ));
     }
+    if let Some(python) = surroundings.python() {
+        within.context.printer.note(python.note());
+    }
     let shared = surroundings.shared_names();
     if !shared.is_empty() {
         within.context.printer.note(format!(

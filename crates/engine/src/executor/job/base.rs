@@ -166,7 +166,7 @@ impl Executor {
             Observation::Absent | Observation::Planned => {
                 self.copied.forget(&worktree.path);
                 self.copy_ignored(job, &worktree.path, emit)?;
-                self.refuse_inroads(job, &worktree.path)?;
+                self.refuse_inner_inroads(job, &worktree.path)?;
                 let environment = self.environment_at(&gate.environment, &worktree.path);
                 let own = JobId { lane: job.lane.clone(), role: JobRole::Tests, number: 0 };
                 let spec = self.gate_spec(own, gate.steps.clone(), worktree, environment);

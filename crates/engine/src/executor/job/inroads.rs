@@ -9,6 +9,7 @@ use lanewright_files::{directory, regular_file};
 use lanewright_git::INCLUDE_FILE;
 use lanewright_model::{JobId, JobRole};
 
+use super::python::CheckoutPython;
 use crate::executor::{Executor, ExecutorError, Result};
 
 /// How much of a program is read for the interpreter and the places of packages that it names, in bytes.
@@ -23,12 +24,25 @@ const NESTED: usize = 2;
 const MOST_DIRECTORIES: usize = 500;
 
 impl Executor {
-    /// Refuses a job other than set-up, which may repair it, where `worktree` leads into another checkout.
+    /// Refuses a job other than set-up, which may repair it, where `worktree` or the active Python leads into another
+    /// checkout.
     pub(super) fn refuse_inroads(&self, job: &JobId, worktree: &Path) -> Result<()> {
         // The final gate's job begins with the set-up that all lanes have.
         if matches!(job.role, JobRole::Setup { .. }) || job.lane.is_none() && !self.common_setup().is_empty() {
             return Ok(());
         }
+        let lane = job.lane.as_ref().and_then(|lane| self.plan.find(lane));
+        let own = lane.map(|lane| self.plan.lane(lane).env.clone()).unwrap_or_default();
+        if !CheckoutPython::is_replaced_in(worktree)
+            && let Some(python) = self.surroundings.uses_python(worktree, &own)
+        {
+            return Err(ExecutorError::Precondition(python.refusal()));
+        }
+        self.refuse_inner_inroads(job, worktree)
+    }
+
+    /// Refuses a job in `worktree` where what is in it leads into another checkout.
+    pub(super) fn refuse_inner_inroads(&self, job: &JobId, worktree: &Path) -> Result<()> {
         let depth = if self.is_filled(job) { NESTED } else { 0 };
         let inroads = Inroads::new(self.surroundings.checkouts(), worktree);
         let Some((place, target)) = inroads.find(depth) else { return Ok(()) };
@@ -49,13 +63,13 @@ impl Executor {
     }
 }
 
-struct Inroads<'a> {
+pub(super) struct Inroads<'a> {
     checkouts: &'a [PathBuf],
     worktree: PathBuf,
 }
 
 impl<'a> Inroads<'a> {
-    fn new(checkouts: &'a [PathBuf], worktree: &Path) -> Self {
+    pub(super) fn new(checkouts: &'a [PathBuf], worktree: &Path) -> Self {
         Self { checkouts, worktree: worktree.canonicalize().unwrap_or_else(|_| worktree.to_owned()) }
     }
 
@@ -124,22 +138,37 @@ impl<'a> Inroads<'a> {
         if let Some(target) = fs::read_link(&python).ok().filter(|target| leads(target)) {
             return Some((python, target));
         }
-        let programs = entries(&place.join("bin")).into_iter().map(|file| (file, FIRST_LINES));
-        let packages = entries(&place.join("lib")).into_iter().flat_map(|lib| entries(&lib.join("site-packages")));
-        let (links, packages): (Vec<PathBuf>, Vec<PathBuf>) = packages.partition(|place| place.is_symlink());
+        let mut programs = entries(&place.join("bin")).into_iter().filter_map(|file| {
+            let text = beginning(&file, FIRST_LINES)?;
+            let mut named = self.checkouts.iter().flat_map(|checkout| named_in(&text, checkout));
+            let target = named.find(|target| leads(target))?;
+            Some((file, target))
+        });
+        programs.next().or_else(|| self.in_site_packages(place))
+    }
+
+    /// What at the top level of the packages of a Python environment leads elsewhere: editable packages.
+    pub(super) fn in_site_packages(&self, place: &Path) -> Option<(PathBuf, PathBuf)> {
+        let own = place.canonicalize().ok()?;
+        let leads = |target: &Path| self.is_elsewhere(target) && !target.starts_with(&own);
+        let versions = entries(&place.join("lib")).into_iter();
+        let versions = versions.filter(|lib| lib.file_name().unwrap_or_default().as_bytes().starts_with(b"py"));
+        let packages = versions.flat_map(|lib| ["site-packages", "dist-packages"].map(|name| entries(&lib.join(name))));
+        let (links, packages): (Vec<PathBuf>, Vec<PathBuf>) = packages.flatten().partition(|place| place.is_symlink());
         let mut links = links.into_iter().filter_map(|place| Some((place.clone(), place.canonicalize().ok()?)));
         if let Some(found) = links.find(|(_, target)| leads(target)) {
             return Some(found);
         }
-        let packages = packages.into_iter().filter(|file| {
+        let mut packages = packages.into_iter().filter(|file| {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
-            name.ends_with(".pth") || (name.starts_with("__editable__") && name.ends_with(".py"))
+            // Each tool gives its loader another name, such as `__editable___x_finder.py` or `_x_editable_loader.py`.
+            name.ends_with(".pth") || name.ends_with(".egg-link") || name.contains("editable") && name.ends_with(".py")
         });
-        programs.chain(packages.map(|file| (file, FILE_LIMIT))).find_map(|(file, limit)| {
-            let text = beginning(&file, limit)?;
+        packages.find_map(|file| {
+            let text = beginning(&file, FILE_LIMIT)?;
             let named = self.checkouts.iter().flat_map(|checkout| named_in(&text, checkout));
             // Each line of a `.pth` is a directory, or begins with `import`.
-            let lines = text.lines().filter(|line| limit == FILE_LIMIT && line.starts_with(['.', '/']));
+            let lines = text.lines().filter(|line| line.starts_with(['.', '/']));
             let directories =
                 lines.filter_map(|line| file.parent()?.canonicalize().ok()?.join(line.trim()).canonicalize().ok());
             let target = named.chain(directories).find(|target| leads(target))?;

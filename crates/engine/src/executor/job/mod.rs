@@ -9,6 +9,7 @@ mod inroads;
 mod output;
 mod outside;
 mod prepare;
+mod python;
 mod snapshots;
 mod surroundings;
 mod walls;

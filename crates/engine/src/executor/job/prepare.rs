@@ -6,7 +6,6 @@ use std::path::Path;
 use lanewright_agents::prompt::{CandidateValues, PastFailures, ReportValues, Templates, Values};
 use lanewright_agents::runner::Receiver;
 use lanewright_files::regular_file;
-use lanewright_git::JobVariables as _;
 use lanewright_model::digest::sha256;
 use lanewright_model::event::Worktree;
 use lanewright_model::job::StatusSpec;
@@ -282,7 +281,7 @@ impl Executor {
     /// is there.
     pub(in crate::executor) fn launch(&self, directory: &Path, spec: &JobSpec) -> Result<process::Launched> {
         let mut spec = spec.clone();
-        for (name, value) in self.surroundings.at(&spec.directory) {
+        for (name, value) in self.surroundings.for_job(&spec.directory, &spec.environment) {
             if spec.environment.contains_key(name) || spec.withheld.iter().any(|withheld| withheld == name) {
                 continue;
             }
@@ -301,7 +300,7 @@ impl Executor {
     fn keep_program(&self, spec: &mut JobSpec) {
         if let [CommandLine::Arguments(words), ..] = spec.steps.as_mut_slice()
             && let Some(program) = words.first_mut().filter(|program| !program.contains('/'))
-            && let Some((own, path)) = self.surroundings.value("PATH").zip(spec.environment.get("PATH"))
+            && let Some((own, path)) = self.surroundings.path().zip(spec.environment.get("PATH"))
             && process::find_program(path, program).is_none()
             && let Some(found) = process::find_program(own, program)
         {

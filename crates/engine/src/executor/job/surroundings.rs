@@ -9,6 +9,8 @@ use lanewright_agents::runner::is_shared_place;
 use lanewright_git::{GitError, JobVariables, Repository};
 use lanewright_model::digest::sha256;
 
+use super::python::CheckoutPython;
+
 /// What ends a path within other text.
 const ENDS: &[char] = &[' ', ',', ';', '"', '\''];
 
@@ -22,6 +24,7 @@ pub struct Surroundings {
     checkouts: Vec<PathBuf>,
     variables: BTreeMap<String, String>,
     of_one_worktree: BTreeMap<String, PathBuf>,
+    python: Option<CheckoutPython>,
 }
 
 impl Surroundings {
@@ -35,7 +38,9 @@ impl Surroundings {
         let texts: Vec<(String, String)> = texts.collect();
         let mut checkouts = repository.checkouts()?;
         checkouts.extend(aliases(&checkouts, &texts));
-        Ok(Self::new(checkouts, texts))
+        let this = Self::new(checkouts, texts.clone());
+        let python = CheckoutPython::of(&this.checkouts, &texts);
+        Ok(Self { python, ..this })
     }
 
     /// Those of `variables` that lead into one of `checkouts`, which are absolute paths.
@@ -46,7 +51,7 @@ impl Surroundings {
         if let Some(home) = variables.get("HOME") {
             checkouts.retain(|checkout| !Path::new(home).starts_with(checkout));
         }
-        let mut this = Self { checkouts, variables: BTreeMap::new(), of_one_worktree: BTreeMap::new() };
+        let mut this = Self { checkouts, variables: BTreeMap::new(), of_one_worktree: BTreeMap::new(), python: None };
         // A worktree may be below the main one.
         this.checkouts.sort_by_key(|checkout| std::cmp::Reverse(checkout.as_os_str().len()));
         let leads = |(name, value): &(String, String)| {
@@ -73,14 +78,43 @@ impl Surroundings {
         self.variables.keys().map(String::as_str).collect()
     }
 
+    /// The Python environment outside of the checkouts that runs the code of one.
+    pub fn python(&self) -> Option<&CheckoutPython> {
+        self.python.as_ref()
+    }
+
     /// The checkouts, those within others first.
     pub(super) fn checkouts(&self) -> &[PathBuf] {
         &self.checkouts
     }
 
-    /// The value of one of them as it is.
-    pub(super) fn value(&self, name: &str) -> Option<&str> {
-        self.variables.get(name).map(String::as_str)
+    /// The user's `PATH`, where jobs get another one.
+    pub(super) fn path(&self) -> Option<&str> {
+        let of_python = || self.python.as_ref().map(|python| python.path.as_str());
+        self.variables.get("PATH").map(String::as_str).or_else(of_python)
+    }
+
+    /// What a job in `worktree` whose plan sets `own` gets of each variable; `None`: nothing, because it has no such place.
+    pub(super) fn for_job(&self, worktree: &Path, own: &BTreeMap<String, String>) -> BTreeMap<&str, Option<String>> {
+        let mut variables = self.all_moved(worktree);
+        if let Some(python) = &self.python
+            && python.is_used(worktree, own, &variables)
+        {
+            python.replace(worktree, &mut variables);
+        }
+        variables
+    }
+
+    /// Whether a job would use the environment of [`Self::python`].
+    pub(super) fn uses_python(&self, worktree: &Path, own: &BTreeMap<String, String>) -> Option<&CheckoutPython> {
+        self.python.as_ref().filter(|python| python.is_used(worktree, own, &self.all_moved(worktree)))
+    }
+
+    fn all_moved(&self, worktree: &Path) -> BTreeMap<&str, Option<String>> {
+        let own = format!("lanewright-{}", &sha256(worktree.as_os_str().as_bytes())[..12]);
+        let apart = |place: &PathBuf| place.join(&own).into_os_string().into_string().ok();
+        let moved = self.variables.iter().map(|(name, value)| (name.as_str(), self.moved(value, worktree)));
+        moved.chain(self.of_one_worktree.iter().map(|(name, place)| (name.as_str(), apart(place)))).collect()
     }
 
     fn moved(&self, value: &str, worktree: &Path) -> Option<String> {
@@ -112,12 +146,8 @@ impl Surroundings {
 }
 
 impl JobVariables for Surroundings {
-    /// A variable is withheld where `worktree` has no such place.
     fn at(&self, worktree: &Path) -> BTreeMap<&str, Option<String>> {
-        let own = format!("lanewright-{}", &sha256(worktree.as_os_str().as_bytes())[..12]);
-        let apart = |place: &PathBuf| place.join(&own).into_os_string().into_string().ok();
-        let moved = self.variables.iter().map(|(name, value)| (name.as_str(), self.moved(value, worktree)));
-        moved.chain(self.of_one_worktree.iter().map(|(name, place)| (name.as_str(), apart(place)))).collect()
+        self.for_job(worktree, &BTreeMap::new())
     }
 }
 

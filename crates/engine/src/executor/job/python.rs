@@ -1,0 +1,114 @@
+//! A Python environment outside of the checkout that has it installed as an editable package: its programs run the checkout's
+//! code in every worktree, and an installation by a lane would have it run the lane's code for the user.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use lanewright_programs::process::find_program;
+
+use super::inroads::Inroads;
+
+/// The environment of a worktree that takes its place.
+const OWN: &str = ".venv";
+
+/// Variables by which a plan chooses another environment, or has the worktree's code come first.
+const CHOICES: &[&str] = &["PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH"];
+
+#[derive(Debug)]
+pub struct CheckoutPython {
+    prefix: PathBuf,
+    /// What in it leads to the checkout, and where.
+    pub(super) place: PathBuf,
+    pub(super) target: PathBuf,
+    /// Of a virtual environment: the directory of the program that it was made with.
+    base: Option<PathBuf>,
+    /// The user's `PATH`.
+    pub(super) path: String,
+}
+
+impl CheckoutPython {
+    /// The first of those that `VIRTUAL_ENV`, `CONDA_PREFIX` and the first Python of `PATH` name.
+    pub(super) fn of(checkouts: &[PathBuf], variables: &[(String, String)]) -> Option<Self> {
+        let value = |wanted| variables.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+        let is_outside = |place: &Path| !checkouts.iter().any(|checkout| place.starts_with(checkout));
+        if value("PYTHONPATH").is_some_and(|path| path.split(':').any(|part| Path::new(part).is_relative())) {
+            return None;
+        }
+        let path = value("PATH")?;
+        let outside: Vec<&str> = path.split(':').filter(|part| is_outside(Path::new(part))).collect();
+        let program = python_in(&outside.join(":"));
+        let of_program = program.as_deref().and_then(Path::parent).filter(|place| place.ends_with("bin"));
+        let named = [value("VIRTUAL_ENV"), value("CONDA_PREFIX")].into_iter().flatten().map(Path::new);
+        let mut prefixes =
+            named.chain(of_program.and_then(Path::parent)).filter(|it| it.is_absolute() && is_outside(it));
+        prefixes.find_map(|prefix| {
+            let settings = std::fs::read_to_string(prefix.join("pyvenv.cfg")).ok();
+            let home = |line: &str| Some(line.strip_prefix("home")?.trim_start().strip_prefix('=')?.trim().into());
+            let base = settings.as_deref().and_then(|text| text.lines().find_map(home));
+            // What is installed for the user counts outside of virtual environments.
+            let users = value("HOME").filter(|_| settings.is_none()).map(|home| Path::new(home).join(".local"));
+            let mut roots = [Some(prefix.to_owned()), users].into_iter().flatten();
+            let (place, target) = roots.find_map(|root| Inroads::new(checkouts, &root).in_site_packages(&root))?;
+            Some(Self { prefix: prefix.to_owned(), place, target, base, path: path.to_owned() })
+        })
+    }
+
+    /// Whether a job in `worktree` would use it, whose plan sets `own`; `moved` is what it gets of the user's variables.
+    pub(super) fn is_used(
+        &self,
+        worktree: &Path,
+        own: &BTreeMap<String, String>,
+        moved: &BTreeMap<&str, Option<String>>,
+    ) -> bool {
+        let moved = |name| moved.get(name).and_then(Option::as_deref);
+        let path = moved("PATH").unwrap_or(&self.path);
+        !CHOICES.iter().any(|name| own.contains_key(*name))
+            && moved("PYTHONPATH").is_none()
+            && !python_in(path).is_some_and(|program| program.starts_with(worktree))
+    }
+
+    /// Whether `worktree` has an environment that takes its place.
+    pub(super) fn is_replaced_in(worktree: &Path) -> bool {
+        worktree.join(OWN).join("pyvenv.cfg").is_file()
+    }
+
+    /// Has a job in `worktree` use the environment there instead, also where its own set-up makes that.
+    pub(super) fn replace(&self, worktree: &Path, variables: &mut BTreeMap<&str, Option<String>>) {
+        let (own, bin) = (worktree.join(OWN), worktree.join(OWN).join("bin"));
+        let path = variables.get("PATH").and_then(Option::as_deref).unwrap_or(&self.path);
+        let others = path.split(':').map(|part| match &self.base {
+            Some(base) if Path::new(part).starts_with(&self.prefix) => base.to_string_lossy(),
+            _ => part.into(),
+        });
+        let path = [vec![bin.to_string_lossy()], others.collect()].concat().join(":");
+        let active = Self::is_replaced_in(worktree).then(|| own.to_string_lossy().into_owned());
+        // Else `pip` would change what the user has.
+        let guard = Some("1".to_owned());
+        variables.extend([("PATH", Some(path)), ("VIRTUAL_ENV", active), ("PIP_REQUIRE_VIRTUALENV", guard)]);
+    }
+
+    /// Why a job that would use it must not run, with the remedies.
+    pub(super) fn refusal(&self) -> String {
+        format!(
+            "{} leads to {} in another checkout, whose code would be run and judged: it is in the Python environment {} that \
+             is active; give each worktree its own (`setup = [\"python3 -m venv .venv && .venv/bin/pip install -e .\"]`), or \
+             leave this one (`deactivate`), then resume",
+            self.place.display(),
+            self.target.display(),
+            self.prefix.display()
+        )
+    }
+
+    /// The note at the start of a run.
+    pub fn note(&self) -> String {
+        format!(
+            "{} leads to {}: lanes get the environment {OWN} of their own worktrees instead, and are blocked without one",
+            self.place.display(),
+            self.target.display()
+        )
+    }
+}
+
+fn python_in(path: &str) -> Option<PathBuf> {
+    ["python3", "python"].iter().find_map(|name| find_program(path, name))
+}
