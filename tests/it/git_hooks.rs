@@ -135,3 +135,18 @@ fn hook_that_hangs_is_named_and_ended() {
     let ended = env.execute(&[]).exits(1);
     ended.says(&["A: waits for post-checkout, ", "hooks/post-checkout took longer than 4s"]);
 }
+
+#[test]
+fn push_hook_that_hangs_is_named_and_ended() {
+    let env = with_remote();
+    hook(&env, "pre-push", "sleep 1000; exit 0");
+    env.plan(&format!("{LANE}timeout = \"4s\"\n"));
+    let ended = env.execute(&["--merge", "pr"]).exits(3);
+    ended.says(&[
+        "A: waits for pre-push, ",
+        "A blocked",
+        "the pre-push hook",
+        "took longer than 4s; the push was ended",
+    ]);
+    assert_eq!(env.git_at("origin.git", &["branch", "--list", "lane/*"]), "");
+}

@@ -18,6 +18,8 @@ use super::{Answer, Executor, ExecutorError, Prepared, Result, lane_head};
 /// How many lines of an error are searched for signs of an outage.
 const LOOKED_AT: usize = 20;
 
+const PRE_PUSH: &str = "pre-push";
+
 /// What of the state a pull request is made of.
 struct Facts {
     head: CommitId,
@@ -65,7 +67,15 @@ impl Executor {
         // A hook of the user's may upload what the commits only name, and looks at the files around it.
         let worktree = worktree.filter(|place| place.join(".git").exists());
         let request = PushRequest::new(&reference, Some(head), expected.as_ref());
-        match remote.push(&PushRequest { hooks: true, worktree, ..request })? {
+        let request = PushRequest { hooks: true, worktree, ..request };
+        let pushed = if self.repository.hooks_among(&[PRE_PUSH])?.is_empty() {
+            remote.push(&request)?
+        } else {
+            let pool = self.pool_of(lane);
+            let remote = pool.hook_limit().into_iter().fold(remote.clone(), Remote::within);
+            pool.while_hook_runs(&self.holder(lane, None), PRE_PUSH, || remote.push(&request))?
+        };
+        match pushed {
             true => Ok(None),
             false => Err(foreign(&remote, &branch, None)),
         }

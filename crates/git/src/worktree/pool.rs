@@ -60,6 +60,14 @@ pub struct Kept {
     pub reason: String,
 }
 
+/// A hook of the user's that a holder waits for.
+#[derive(Debug)]
+struct RunningHook {
+    holder: Holder,
+    hook: &'static str,
+    since: Instant,
+}
+
 /// How the user's post-checkout hook failed first; without the text: it was reported.
 type HookFailure = Option<String>;
 
@@ -75,7 +83,7 @@ pub struct Pool {
     /// The first failure of the user's post-checkout hook, until it is reported.
     hook_failure: Arc<Mutex<Option<HookFailure>>>,
     /// The holders for whose checkout the user's post-checkout hook runs, and since when.
-    running_hooks: Arc<Mutex<Vec<(Holder, Instant)>>>,
+    running_hooks: Arc<Mutex<Vec<RunningHook>>>,
     creation_queue: Arc<CreationQueue>,
     /// The holders that this process knows: a claim may be removed while its slot is held, and such a slot must not be given
     /// to another holder.
@@ -89,6 +97,11 @@ impl Pool {
         let (hook_failure, running_hooks, creation_queue, known) = Default::default();
         let (root, hook_limit) = (resolved(root), None);
         Self { repository, root, limit, keep_caches, hook_limit, hook_failure, running_hooks, creation_queue, known }
+    }
+
+    /// How long a hook of the user's may take.
+    pub fn hook_limit(&self) -> Option<Duration> {
+        self.hook_limit
     }
 
     /// Ends the user's post-checkout hook where it takes longer than `limit`; the checkout stands.
@@ -110,18 +123,18 @@ impl Pool {
         self.hook_failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Some(failure));
     }
 
-    /// The holders that wait for the user's post-checkout hook, and for how long.
-    pub fn running_hooks(&self) -> Vec<(Holder, Duration)> {
+    /// The holders that wait for a hook of the user's, its name, and for how long.
+    pub fn running_hooks(&self) -> Vec<(Holder, &'static str, Duration)> {
         let running = self.running_hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        running.iter().map(|(holder, since)| (holder.clone(), since.elapsed())).collect()
+        running.iter().map(|it| (it.holder.clone(), it.hook, it.since.elapsed())).collect()
     }
 
-    /// Runs the hook of `holder`'s checkout, which is listed as running meanwhile.
-    pub(crate) fn while_hook_runs<T>(&self, holder: &Holder, run: impl FnOnce() -> T) -> T {
+    /// Has `run` run the `hook` for `holder`, which is listed as running meanwhile.
+    pub fn while_hook_runs<T>(&self, holder: &Holder, hook: &'static str, run: impl FnOnce() -> T) -> T {
         let running = || self.running_hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        running().push((holder.clone(), Instant::now()));
+        running().push(RunningHook { holder: holder.clone(), hook, since: Instant::now() });
         let done = run();
-        running().retain(|(other, _)| other != holder);
+        running().retain(|it| it.holder != *holder);
         done
     }
 

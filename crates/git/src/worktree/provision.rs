@@ -162,7 +162,7 @@ impl Pool {
         // The next checkout need not wait for the user's hook.
         drop(turn);
         let run_hook = || run_post_checkout(&self.repository, &path, [&before, &head], self.hook_limit, lock);
-        if let Some(failure) = self.while_hook_runs(&claim.holder, run_hook)? {
+        if let Some(failure) = self.while_hook_runs(&claim.holder, "post-checkout", run_hook)? {
             self.note_hook_failure(failure);
         }
         claim.progress = Progress::Opened { branch: want.branch.clone(), head: head.clone() };

@@ -48,15 +48,15 @@ use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::progress::{FanOut, Jsonl, Live, Plain, Preparation, UNWRAPPED, styles_for, terminal_size};
 
-/// Which lanes and agents wait for the user's post-checkout hook, or for copies of ignored files.
+/// Which lanes and agents wait for a hook of the user's, or for copies of ignored files.
 fn preparations(pool: &Pool, copied: &CopiedFiles) -> Vec<Preparation> {
     let name = |holder: Holder| match (holder.lane, holder.agent) {
         (Some(lane), Some(agent)) => format!("{lane} {agent}"),
         (Some(lane), None) => lane.to_string(),
         (None, _) => "run".to_owned(),
     };
-    let hooks = pool.running_hooks().into_iter().map(|(holder, takes)| Preparation {
-        what: format!("{}: waits for post-checkout", name(holder)),
+    let hooks = pool.running_hooks().into_iter().map(|(holder, hook, takes)| Preparation {
+        what: format!("{}: waits for {hook}", name(holder)),
         progress: format!("{} s", takes.as_secs()),
         takes,
     });
