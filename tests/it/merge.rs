@@ -247,5 +247,10 @@ fn names_that_differ_by_case_are_a_conflict() {
 #[test]
 fn files_with_one_number_are_named() {
     let env = side_by_side("db/0007_users.sql", "db/0007_orders.sql");
-    env.execute(&[]).exits(0).says(&["added db/0007_orders.sql beside db/0007_users.sql, which has the same number"]);
+    let line = "B: added db/0007_orders.sql beside db/0007_users.sql, which has the same number";
+    let ended = env.execute(&[]).exits(0);
+    let (_, summary) = ended.stderr.split_once("run done after").expect("a summary");
+    assert!(summary.contains(line), "{summary}");
+    let status = env.lanewright(&["status", "r1"]).exits(0).stdout;
+    assert!(status.contains(line), "{status}");
 }

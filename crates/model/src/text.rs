@@ -51,6 +51,9 @@ pub fn listed(names: &[String], most: usize) -> String {
 /// How a note begins that names what the work of a lane leaves out.
 pub const LEFT_OUT: &str = "left out of the work: ";
 
+/// How a note ends that names a file which a lane added beside one of the same number.
+pub const SAME_NUMBER: &str = ", which has the same number";
+
 /// `1 lane`, `2 lanes`.
 pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lanewright_git::{self as git, Checkout, Integrated, Integration, Merge, Mode, Publication};
 use lanewright_model::event::Event;
+use lanewright_model::text::SAME_NUMBER;
 use lanewright_model::{CommitId, LaneIndex};
 use lanewright_schedule::RunState;
 
@@ -151,7 +152,7 @@ impl Executor {
                     return Ok(vec![executor.conflict(lane, worker, paths, &with)]);
                 }
                 for (own, there) in clashes.by_number {
-                    let message = format!("added {own} beside {there}, which has the same number");
+                    let message = format!("added {own} beside {there}{SAME_NUMBER}");
                     events.push(executor.note(lane, message));
                 }
             }

@@ -1,9 +1,11 @@
 //! How a run ended, on one screen: what failed or needs the user, what became of the rest, and what to type next.
 
+use std::collections::BTreeSet;
+
 use lanewright_model::cells::{self, clean, cut};
 use lanewright_model::event::RunOutcome;
 use lanewright_model::must_haves::{any_broken, tally};
-use lanewright_model::text::{counted, shell_line};
+use lanewright_model::text::{SAME_NUMBER, counted, shell_line};
 use lanewright_model::{Approval, LaneId};
 
 use crate::answers::commands::Commands;
@@ -145,6 +147,7 @@ impl Items<'_, '_> {
             // The options of all lanes are alike.
             others.iter_mut().flat_map(|decision| decision.as_mut()).for_each(|decision| decision.options.clear());
         }
+        items.extend(self.files_of_one_number());
         items.extend(lanes.iter().filter_map(|lane| self.beyond_plan(lane)));
         items
     }
@@ -242,6 +245,16 @@ impl Items<'_, '_> {
             commands: vec![self.commands.lane_status(&lane.id)],
             decision: None,
         })
+    }
+
+    /// Files that lanes added beside others of the same number.
+    fn files_of_one_number(&self) -> Option<Item> {
+        let notes = self.summary.history.run.notes.iter().filter(|note| note.message.ends_with(SAME_NUMBER));
+        let lines: BTreeSet<String> =
+            notes.filter_map(|note| Some(format!("{}: {}", note.lane.as_ref()?, note.message))).collect();
+        let what: Vec<String> =
+            lines.iter().flat_map(|line| wrapped_on(self.lines, &clean(line), self.width)).collect();
+        (!what.is_empty()).then_some(Item { tone: Tone::Warn, what, commands: Vec::new(), decision: None })
     }
 
     /// A lane that is merged and changed more files than its plan names.

@@ -20,7 +20,7 @@ use crate::status::table::{Cell, lines};
 use lanewright_model::cells::{clean, cut, wrapped};
 use lanewright_model::event::RunOutcome;
 use lanewright_model::must_haves::{any_broken, tally};
-use lanewright_model::text::LEFT_OUT;
+use lanewright_model::text::{LEFT_OUT, SAME_NUMBER};
 use lanewright_model::{LaneId, Timestamp, Usage, Verdict};
 
 #[derive(Debug, Clone, Copy)]
@@ -118,7 +118,7 @@ impl<'h> Summary<'h> {
             push_wrapped(&mut text, &clean(&gates), width);
         }
         self.push_must_haves(&mut text, width, styles);
-        self.push_left_out(&mut text, width);
+        self.push_notes(&mut text, width);
         if self.history.run.started.is_some() {
             text.push('\n');
             push_wrapped(&mut text, &self.history.times(self.until).describe(), width);
@@ -154,10 +154,12 @@ impl<'h> Summary<'h> {
         }
     }
 
-    /// What the work of the lanes leaves out, and the settings that change it; once, also where a resume found it again.
-    fn push_left_out(&self, text: &mut String, width: usize) {
+    /// What the work of the lanes leaves out, with the settings that change it, and files of one number; once, also where a
+    /// resume found it again.
+    fn push_notes(&self, text: &mut String, width: usize) {
         let is_shown = |id: &LaneId| self.lanes.iter().any(|shown| shown.lane.id == *id);
-        let notes = self.history.run.notes.iter().filter(|note| note.message.starts_with(LEFT_OUT));
+        let is_meant = |message: &str| message.starts_with(LEFT_OUT) || message.ends_with(SAME_NUMBER);
+        let notes = self.history.run.notes.iter().filter(|note| is_meant(&note.message));
         let lines: BTreeSet<String> = notes
             .filter_map(|note| Some((note.lane.as_ref().filter(|id| is_shown(id))?, &note.message)))
             .map(|(id, message)| format!("{id}: {message}"))
