@@ -245,6 +245,20 @@ fn names_that_differ_by_case_are_a_conflict() {
 }
 
 #[test]
+fn name_that_differs_by_case_from_the_bases_is_a_conflict() {
+    let env = TestEnv::new();
+    let lane = |id: &str, command: &str| {
+        format!("[[lane]]\nid = \"{id}\"\nretries = 1\ncommand = '''{command}; echo x > {id}.txt'''\n")
+    };
+    env.write("repo/docs/Guide.md", "a guide\n");
+    env.commit("a guide");
+    env.plan(&(lane("A", "[ $LANEWRIGHT_ATTEMPT != 1 ] || echo x > Readme.md") + &lane("B", "git mv docs Docs")));
+    env.execute(&[]).exits(0).says(&["names differ only by letter case", "Readme.md", "README.md"]);
+    assert_eq!(env.events("failure_noted").len(), 1, "a file that a lane renames is no other one");
+    assert_eq!(env.files("main"), [".gitignore", "A.txt", "B.txt", "Docs/Guide.md", "README.md"]);
+}
+
+#[test]
 fn files_with_one_number_are_named() {
     let env = side_by_side("db/0007_users.sql", "db/0007_orders.sql");
     let line = "B: added db/0007_orders.sql beside db/0007_users.sql, which has the same number";

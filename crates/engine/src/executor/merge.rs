@@ -143,18 +143,15 @@ impl Executor {
                 return Ok(vec![asked]);
             }
             let moved = !executor.repository.is_ancestor(&onto, &head)?;
-            if moved {
-                let clashes = executor.repository.name_clashes(&onto, &head)?;
-                if !clashes.by_case.is_empty() {
-                    let paths = clashes.by_case.into_iter().flat_map(|(own, there)| [own, there]).collect();
-                    let branch = &executor.facts.base_branch;
-                    let with = format!("what was merged into {branch} meanwhile: names differ only by letter case");
-                    return Ok(vec![executor.conflict(lane, worker, paths, &with)]);
-                }
-                for (own, there) in clashes.by_number {
-                    let message = format!("added {own} beside {there}{SAME_NUMBER}");
-                    events.push(executor.note(lane, message));
-                }
+            let clashes = executor.repository.name_clashes([&onto, &head], &commit)?;
+            if !clashes.by_case.is_empty() {
+                let paths = clashes.by_case.into_iter().flat_map(|(own, there)| [own, there]).collect();
+                let with = format!("files of {}: names differ only by letter case", executor.facts.base_branch);
+                return Ok(vec![executor.conflict(lane, worker, paths, &with)]);
+            }
+            for (own, there) in clashes.by_number {
+                let message = format!("added {own} beside {there}{SAME_NUMBER}");
+                events.push(executor.note(lane, message));
             }
             if squashed_instead {
                 let message =

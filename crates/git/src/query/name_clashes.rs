@@ -1,13 +1,14 @@
-//! Files that two sides of a merge added, which git merges, and whose names do not go together.
+//! Files that one side of a merge added, which git merges, and whose names do not go together with others.
 
 use std::collections::BTreeMap;
 
 use lanewright_model::CommitId;
 
 use crate::command::{Result, path_text};
+use crate::fast::libgit2;
 use crate::repo::Repository;
 
-/// A path that the side that is merged added, and the one that was there.
+/// A path that the side which is merged added, and the other one.
 pub type Clash = (String, String);
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,31 +20,43 @@ pub struct NameClashes {
 }
 
 impl Repository {
-    /// Which files that `theirs` added clash with files that `ours` added, since the two parted.
+    /// Which files that `theirs` added clash: by case with any file of `merged`, the merge of both; by number with files that
+    /// `ours` added since the two parted.
     ///
     /// # Errors
     /// A commit cannot be read.
-    pub fn name_clashes(&self, ours: &CommitId, theirs: &CommitId) -> Result<NameClashes> {
+    pub fn name_clashes(&self, [ours, theirs]: [&CommitId; 2], merged: &CommitId) -> Result<NameClashes> {
         let Some(base) = self.merge_base(ours, theirs)? else { return Ok(NameClashes::default()) };
         let added = |to: &CommitId| -> Result<Vec<String>> {
             let new = self.differences(&base, to)?.into_iter().filter(|it| it.from == 0);
             Ok(new.map(|it| path_text(&it.path)).collect())
         };
-        Ok(clashes(&added(ours)?, &added(theirs)?))
+        let new = added(theirs)?;
+        let by_case = match libgit2::case_twins(self, merged, &new) {
+            _ if new.is_empty() => Vec::new(),
+            Some(known) => known,
+            None => {
+                let git = self.git().args(["ls-tree", "-r", "-z", "--name-only", "--full-tree", merged.as_str()]);
+                twins(&git.paths()?, &new)
+            }
+        };
+        Ok(NameClashes { by_case, by_number: of_one_number(&added(ours)?, &new) })
     }
 }
 
-fn clashes(ours: &[String], theirs: &[String]) -> NameClashes {
-    let known: BTreeMap<String, &String> = ours.iter().map(|path| (path.to_lowercase(), path)).collect();
+/// The `new` paths with those of `all` that differ from them only by letter case.
+fn twins(all: &[String], new: &[String]) -> Vec<Clash> {
+    let mut known = BTreeMap::<String, Vec<&String>>::new();
+    all.iter().for_each(|path| known.entry(path.to_lowercase()).or_default().push(path));
+    let twin = |path: &String| known.get(&path.to_lowercase())?.iter().find(|twin| **twin != path).copied();
+    new.iter().filter_map(|path| Some((path.clone(), twin(path)?.clone()))).collect()
+}
+
+fn of_one_number(ours: &[String], theirs: &[String]) -> Vec<Clash> {
     let numbered: BTreeMap<(&str, &str), &String> =
         ours.iter().filter_map(|path| Some((number_of(path)?, path))).collect();
-    let other = |path: &String, found: Option<&&String>| {
-        found.filter(|there| **there != path).map(|there| (path.clone(), (*there).clone()))
-    };
-    NameClashes {
-        by_case: theirs.iter().filter_map(|path| other(path, known.get(&path.to_lowercase()))).collect(),
-        by_number: theirs.iter().filter_map(|path| other(path, numbered.get(&number_of(path)?))).collect(),
-    }
+    let other = |path: &String| numbered.get(&number_of(path)?).filter(|there| **there != path).copied();
+    theirs.iter().filter_map(|path| Some((path.clone(), other(path)?.clone()))).collect()
 }
 
 /// The directory of a file and the number with which its name begins, as in `0012_users.sql`, `V7__users.sql` or `12.fix.md`.
@@ -68,10 +81,9 @@ mod tests {
 
     #[test]
     fn names_that_differ_by_case_clash() {
-        let found =
-            clashes(&paths(&["README.md", "src/Ünit.rs", "same"]), &paths(&["Readme.md", "src/ünit.rs", "same"]));
-        assert_eq!(found.by_case, [pair("Readme.md", "README.md"), pair("src/ünit.rs", "src/Ünit.rs")]);
-        assert_eq!(found.by_number, []);
+        let new = paths(&["Readme.md", "src/ünit.rs", "same"]);
+        let found = twins(&[paths(&["README.md", "src/Ünit.rs"]), new.clone()].concat(), &new);
+        assert_eq!(found, [pair("Readme.md", "README.md"), pair("src/ünit.rs", "src/Ünit.rs")]);
     }
 
     #[test]
@@ -84,6 +96,6 @@ mod tests {
             pair("db/V8__b.sql", "db/V8__a.sql"),
             pair("notes/12.feature.md", "notes/12.fix.md"),
         ];
-        assert_eq!(clashes(&ours, &theirs).by_number, expected);
+        assert_eq!(of_one_number(&ours, &theirs), expected);
     }
 }
