@@ -481,3 +481,15 @@ fn files_of_another_user_stop_no_later_lane() {
     }
     assert!(!kept.exists());
 }
+
+/// As when the process that deletes it at the end of a run dies.
+#[test]
+fn trash_that_a_run_left_is_cleaned() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a'\n");
+    env.execute(&[]).exits(0);
+    env.assert_nothing_left(&["main"]);
+    env.write("repo.lanes/trash/x/file", "left\n");
+    env.lanewright(&["clean"]).exits(0);
+    assert!(!env.path("repo.lanes").exists());
+}

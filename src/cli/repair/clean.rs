@@ -1,14 +1,14 @@
 //! `clean`: removes what finished runs left, and reports what is kept.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lanewright_engine::clean::{
     CleanScope, Item, Leftover, MergedCommits, begun_lanes, has_begun, is_finished, remove, remove_run, scan,
 };
 use lanewright_engine::doctor::Expected;
-use lanewright_git::{Pool, Repository};
+use lanewright_git::{Kept, Pool, Repository};
 use lanewright_model::RunId;
 use lanewright_model::event::Event;
 use lanewright_model::text::{counted, shell_line};
@@ -78,10 +78,27 @@ pub(crate) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
         drop(removing);
         runs.within.show_notices();
     }
+    let trash = trash_left(&runs, arguments)?;
+    for Kept { path, reason } in &trash {
+        context.printer.warning(format!("kept {}: {reason}", path.display()), &[]);
+    }
     cleaned.extend(left_alone);
     // The log of a run of which nothing else is left is no reason to mention it.
     cleaned.retain(|run| arguments.run.is_some() || run.found.as_ref().map_or(true, |found| !found.is_empty()));
-    report(context, &cleaned, arguments.dry_run)
+    report(context, &cleaned, trash.len(), arguments.dry_run)
+}
+
+/// Deletes what is in the trash of the pools of the known runs: the process that does so at the end of a run may have died.
+/// Returns what cannot be deleted.
+fn trash_left(runs: &KnownRuns, arguments: &Clean) -> Result<Vec<Kept>> {
+    let roots: BTreeSet<&PathBuf> = runs.known.values().map(|run| &run.started.options.worktree_root).collect();
+    let mut kept = Vec::new();
+    for root in roots.into_iter().filter(|_| !arguments.dry_run) {
+        let pool = runs.within.pool(root, false);
+        kept.extend(pool.delete_trash(None)?);
+        pool.remove_root();
+    }
+    Ok(kept)
 }
 
 /// Whether what was `found` may be removed: the user says so, with `--yes` or when asked.
@@ -242,14 +259,14 @@ fn refuse(
 }
 
 /// Blocked if something could not be removed.
-fn report(context: &Context, cleaned: &[Cleaned], dry_run: bool) -> Result<ExitStatus> {
+fn report(context: &Context, cleaned: &[Cleaned], trash: usize, dry_run: bool) -> Result<ExitStatus> {
     let all = || cleaned.iter().flat_map(|run| run.found.iter().flatten());
-    let refused = all().any(Leftover::was_refused);
+    let refused = trash > 0 || all().any(Leftover::was_refused);
     let runs: Vec<Value> = cleaned.iter().map(|run| as_json(run, dry_run)).collect();
     let (gone, kept) = (all().filter(|it| it.goes()).count(), all().filter(|it| !it.goes()).count());
-    let gone = counted(gone, "thing");
+    let (gone, kept) = (counted(gone, "thing"), kept + trash);
     let end = match dry_run {
-        _ if cleaned.is_empty() => "There is nothing to clean.".to_owned(),
+        _ if cleaned.is_empty() && trash == 0 => "There is nothing to clean.".to_owned(),
         true => format!("{gone} would be removed, {kept} kept. Nothing was changed (--dry-run)."),
         false => format!("{gone} removed, {kept} kept."),
     };

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use lanewright_files::directory::create_directory;
 use lanewright_files::{atomic, directory, remove_unfinished};
 use lanewright_model::{CommitId, RunId};
+use rustix::io::Errno;
 
 use crate::command::{GitError, Result, io_error};
 use crate::repo::{Guarded, WorktreeEntry};
@@ -64,8 +65,13 @@ impl Pool {
         let trash = self.trash();
         let kept = directory::directories(&trash).unwrap_or_default().into_iter().filter_map(|path| {
             let error = delete(&path, until).err().filter(|error| error.kind() != io::ErrorKind::TimedOut)?;
-            let reason =
-                format!("{} MB that cannot be deleted: {error}; delete it as the user who may", size_of(&path) >> 20);
+            let remedy = match error.raw_os_error() {
+                Some(code) if code == Errno::PERM.raw_os_error() => {
+                    "make it mutable (`chattr -R -i`), then run `lanewright clean`"
+                }
+                _ => "delete it as the user who may",
+            };
+            let reason = format!("{} MB that cannot be deleted: {error}; {remedy}", size_of(&path) >> 20);
             Some(Kept { path, reason })
         });
         let kept = kept.collect();
