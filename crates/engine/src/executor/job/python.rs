@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::regular_file;
 use lanewright_programs::process::find_program;
 
 use super::inroads::Inroads;
@@ -42,7 +43,8 @@ impl CheckoutPython {
         let mut prefixes =
             named.chain(of_program.and_then(Path::parent)).filter(|it| it.is_absolute() && is_outside(it));
         prefixes.find_map(|prefix| {
-            let settings = std::fs::read_to_string(prefix.join("pyvenv.cfg")).ok();
+            let settings = regular_file::read_if_there(&prefix.join("pyvenv.cfg")).ok().flatten();
+            let settings = settings.map(|text| String::from_utf8_lossy(&text).into_owned());
             let home = |line: &str| Some(line.strip_prefix("home")?.trim_start().strip_prefix('=')?.trim().into());
             let base = settings.as_deref().and_then(|text| text.lines().find_map(home));
             // What is installed for the user counts outside of virtual environments.
