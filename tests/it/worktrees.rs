@@ -490,6 +490,7 @@ fn trash_that_a_run_left_is_cleaned() {
     env.execute(&[]).exits(0);
     env.assert_nothing_left(&["main"]);
     env.write("repo.lanes/trash/x/file", "left\n");
+    env.lanewright(&["doctor"]).exits(0).says(&["trash-left", "repo.lanes/trash/x", "lanewright clean"]);
     env.lanewright(&["clean"]).exits(0);
     assert!(!env.path("repo.lanes").exists());
 }

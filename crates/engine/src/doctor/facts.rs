@@ -183,6 +183,8 @@ pub struct SharedFacts {
     pub slots: BTreeMap<PathBuf, Vec<Slot>>,
     /// Worktrees of the pools that git knows and that are gone.
     pub prunable: Vec<(PathBuf, Prunable)>,
+    /// What waits in the trash of the pools.
+    pub trash: Vec<PathBuf>,
     /// Locks of git's, each with the worktree it is in, whether that is ours, and the gits that work there; `None`:
     /// unknown on this system.
     pub index_locks: Vec<IndexTrouble>,

@@ -68,6 +68,8 @@ lanewright_model::word_enum! {
         RefWithoutRun = "ref-without-run",
         /// Work of an agent whose worktree was removed is kept until a person deletes it.
         WorkKept = "work-kept",
+        /// Slots that were removed and are not deleted.
+        TrashLeft = "trash-left",
         /// The exchange of lanes on a cluster does not answer, or not in time.
         ExchangeUnreachable = "exchange-unreachable",
         LaneStateLeft = "lane-state-left",

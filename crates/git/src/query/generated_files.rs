@@ -3,7 +3,7 @@
 //! What differs from the commit right after a checkout, a setup or a gate is written down beside the worktree's head,
 //! path by path with its content. As long as a path has that content, it is not an agent's change; if a hook wrote it, it
 //! is not uncommitted work either. A hook that fails does not undo the checkout. What was copied into the worktree is in no
-//! commit of an agent's work either, whoever makes it.
+//! commit of an agent's work either, also if the agent makes the commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

@@ -49,7 +49,12 @@ impl Pool {
         Ok(kept)
     }
 
-    /// Whether slots wait in the trash for their deletion.
+    /// The directories that wait in the trash for their deletion.
+    pub fn in_trash(&self) -> Vec<PathBuf> {
+        directory::directories(&self.trash()).unwrap_or_default()
+    }
+
+    /// Whether there is a trash.
     pub fn has_trash(&self) -> bool {
         fs::symlink_metadata(self.trash()).is_ok_and(|kind| kind.is_dir())
     }
@@ -63,7 +68,7 @@ impl Pool {
             return Ok(Vec::new());
         }
         let trash = self.trash();
-        let kept = directory::directories(&trash).unwrap_or_default().into_iter().filter_map(|path| {
+        let kept = self.in_trash().into_iter().filter_map(|path| {
             let error = delete(&path, until).err().filter(|error| error.kind() != io::ErrorKind::TimedOut)?;
             let remedy = match error.raw_os_error() {
                 Some(code) if code == Errno::PERM.raw_os_error() => {

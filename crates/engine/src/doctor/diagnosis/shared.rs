@@ -53,6 +53,10 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
         let place = directory.to_string_lossy();
         kept(&place, [&format!("--git-dir={place}"), "log", "--all"], &["rm", "-r", &place])
     }));
+    findings.extend(shared.trash.iter().map(|place| {
+        let hint = "to delete it, or to see what prevents that: lanewright clean";
+        Finding::at(Kind::TrashLeft, Severity::Note, place, "it was removed and is not deleted").hint(hint)
+    }));
     findings.extend(shared.stray_supervisors.iter().map(|(process, job)| {
         let evidence = format!("process {} supervises it, and no run log takes it for running", process.pid);
         let stop = shell_line(["kill", "-TERM", &process.pid.to_string()]);

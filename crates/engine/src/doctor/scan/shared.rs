@@ -34,6 +34,7 @@ pub(super) fn shared_facts(
     };
     for (root, pool) in &pools {
         shared.slots.insert(root.clone(), pool.inspect_slots()?);
+        shared.trash.extend(pool.in_trash());
         shared.prunable.extend(pool.prunable()?.into_iter().map(|it| (root.clone(), it)));
     }
     shared.index_locks = index_troubles(scope, runs, &shared, Repository::index_lock_in)?;
