@@ -293,6 +293,13 @@ pub(super) fn note_surroundings(within: &RepositoryContext) -> Result<()> {
             "{names} {lead} into {place}: lanes get the same places of their own worktrees, where these exist"
         ));
     }
+    if let Some(workspace) = surroundings.go_workspace() {
+        within.context.printer.note(format!(
+            "{} has {} as a module: lanes get GOWORK=off, because `go` would use the packages there",
+            workspace.display(),
+            within.repository.main_worktree().display()
+        ));
+    }
     if let Some(python) = surroundings.python() {
         within.context.printer.note(python.note());
     }

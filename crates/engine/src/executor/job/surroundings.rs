@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use lanewright_agents::runner::is_shared_place;
+use lanewright_files::regular_file::{self, Links};
 use lanewright_git::{GitError, JobVariables, Repository};
 use lanewright_model::digest::sha256;
 
@@ -14,9 +15,26 @@ use super::python::CheckoutPython;
 /// What ends a path within other text.
 const ENDS: &[char] = &[' ', ',', ';', '"', '\''];
 
-/// Name a directory of build products that serves one worktree at a time: cargo gives the products of the same package in
-/// different worktrees the same names, so that a gate would judge another lane's.
-const OF_ONE_WORKTREE: &[&str] = &["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR", "CARGO_BUILD_BUILD_DIR"];
+/// Name a directory that serves one worktree at a time. Cargo gives the products of the same package in different worktrees the
+/// same names, and uv installs the worktree's own package there, so that a gate would judge another lane's.
+const OF_ONE_WORKTREE: &[&str] =
+    &["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR", "CARGO_BUILD_BUILD_DIR", "UV_PROJECT_ENVIRONMENT"];
+
+/// Files of tools that have one cache for all worktrees of a repository, with the variables that name another one, and the
+/// place that they use in the main worktree.
+const CACHES: &[(&str, &str, &str)] = &[
+    ("turbo.json", "TURBO_CACHE_DIR", ".turbo/cache"),
+    ("nx.json", "NX_CACHE_DIRECTORY", ".nx/cache"),
+    ("nx.json", "NX_WORKSPACE_DATA_DIRECTORY", ".nx/workspace-data"),
+];
+
+/// Name a file that each shell runs first.
+const STARTUP_FILES: &[&str] = &["BASH_ENV", "ENV"];
+
+const GO_WORKSPACE: &str = "go.work";
+
+/// How much of a file that names places is read, in bytes.
+const FILE_LIMIT: u64 = 1 << 16;
 
 /// The variables that lead into a checkout, and those that lead out of it to what worktrees must not share.
 #[derive(Debug, Default)]
@@ -24,6 +42,12 @@ pub struct Surroundings {
     checkouts: Vec<PathBuf>,
     variables: BTreeMap<String, String>,
     of_one_worktree: BTreeMap<String, PathBuf>,
+    /// Variables of [`STARTUP_FILES`] whose file leads into a checkout.
+    startup_files: Vec<&'static str>,
+    /// Caches that no variable names.
+    shared_caches: Vec<&'static (&'static str, &'static str, &'static str)>,
+    /// A workspace of Go around a checkout that is in it.
+    go_workspace: Option<PathBuf>,
     python: Option<CheckoutPython>,
 }
 
@@ -51,9 +75,18 @@ impl Surroundings {
         if let Some(home) = variables.get("HOME") {
             checkouts.retain(|checkout| !Path::new(home).starts_with(checkout));
         }
-        let mut this = Self { checkouts, variables: BTreeMap::new(), of_one_worktree: BTreeMap::new(), python: None };
+        let mut this = Self { checkouts, ..Self::default() };
         // A worktree may be below the main one.
         this.checkouts.sort_by_key(|checkout| std::cmp::Reverse(checkout.as_os_str().len()));
+        let leads = |name: &&&str| {
+            let text = variables.get(**name).and_then(|file| text_of(Path::new(file)));
+            text.is_some_and(|text| text.lines().any(|line| this.first(line).is_some()))
+        };
+        this.startup_files = STARTUP_FILES.iter().filter(leads).copied().collect();
+        this.shared_caches.extend(CACHES.iter().filter(|(_, name, _)| !variables.contains_key(*name)));
+        if !variables.contains_key("GOWORK") {
+            this.go_workspace = this.checkouts.iter().find_map(|checkout| go_workspace_around(checkout));
+        }
         let leads = |(name, value): &(String, String)| {
             // A tool's home may be below a checkout, and is not all of it.
             let is_all = |place: &Place<'_>| place.below.is_empty() && name.ends_with("_HOME");
@@ -75,7 +108,13 @@ impl Surroundings {
 
     /// The names of those that lead into a checkout.
     pub fn names(&self) -> Vec<&str> {
-        self.variables.keys().map(String::as_str).collect()
+        let startup_files = self.startup_files.iter().copied().filter(|name| !self.variables.contains_key(*name));
+        self.variables.keys().map(String::as_str).chain(startup_files).collect()
+    }
+
+    /// The file of a workspace of Go around a checkout that is in it: `go` in a worktree would use the checkout's packages.
+    pub fn go_workspace(&self) -> Option<&Path> {
+        self.go_workspace.as_deref()
     }
 
     /// The Python environment outside of the checkouts that runs the code of one.
@@ -114,7 +153,11 @@ impl Surroundings {
         let own = format!("lanewright-{}", &sha256(worktree.as_os_str().as_bytes())[..12]);
         let apart = |place: &PathBuf| place.join(&own).into_os_string().into_string().ok();
         let moved = self.variables.iter().map(|(name, value)| (name.as_str(), self.moved(value, worktree)));
-        moved.chain(self.of_one_worktree.iter().map(|(name, place)| (name.as_str(), apart(place)))).collect()
+        let moved = moved.chain(self.of_one_worktree.iter().map(|(name, place)| (name.as_str(), apart(place))));
+        let caches = self.shared_caches.iter().filter(|(file, ..)| worktree.join(file).is_file());
+        let caches = caches.map(|(_, name, place)| (*name, worktree.join(place).into_os_string().into_string().ok()));
+        let go = self.go_workspace.iter().map(|_| ("GOWORK", Some("off".to_owned())));
+        moved.chain(self.startup_files.iter().map(|name| (*name, None))).chain(caches).chain(go).collect()
     }
 
     fn moved(&self, value: &str, worktree: &Path) -> Option<String> {
@@ -149,6 +192,20 @@ impl JobVariables for Surroundings {
     fn at(&self, worktree: &Path) -> BTreeMap<&str, Option<String>> {
         self.for_job(worktree, &BTreeMap::new())
     }
+}
+
+/// The `go.work` above `checkout` that has it as one of its modules, unless `checkout` has one of its own.
+fn go_workspace_around(checkout: &Path) -> Option<PathBuf> {
+    let file = checkout.ancestors().map(|place| place.join(GO_WORKSPACE)).find(|file| file.is_file())?;
+    let root = file.parent().filter(|root| *root != checkout)?;
+    let text = text_of(&file)?;
+    let mut words = text.lines().flat_map(|line| line.split("//").next().unwrap_or_default().split_whitespace());
+    let is_in = |word: &str| root.join(word.trim_matches('"')).canonicalize().is_ok_and(|it| it.starts_with(checkout));
+    words.any(is_in).then_some(file)
+}
+
+fn text_of(file: &Path) -> Option<String> {
+    regular_file::read_text_with(file, Links::Follow, FILE_LIMIT).ok()
 }
 
 /// The names by which paths in `variables` lead to `checkouts` through symbolic links: a shell keeps that by which it came.

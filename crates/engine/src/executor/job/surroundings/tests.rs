@@ -87,3 +87,47 @@ fn programs_of_a_home_that_is_a_checkout_stay() {
     let left = both.at(Path::new("/nowhere"));
     assert_eq!(left.get("PATH").cloned().flatten().as_deref(), Some("/home/me/.cargo/bin:/usr/bin"));
 }
+
+#[test]
+fn a_startup_file_that_names_a_checkout_is_not_run() {
+    let root = tempfile::tempdir().unwrap();
+    let file = |text: &str| {
+        std::fs::write(root.path().join("rc"), text).unwrap();
+        let value = root.path().join("rc").display().to_string();
+        let surroundings = Surroundings::new(vec!["/c".into()], [("BASH_ENV".to_owned(), value)]);
+        (surroundings.names().len(), surroundings.at(root.path()).get("BASH_ENV").cloned())
+    };
+    assert_eq!(file("umask 022\nexport PATH=/c/bin:$PATH\n"), (1, Some(None)));
+    assert_eq!(file("export PATH=/opt/bin:$PATH\n"), (0, None));
+}
+
+#[test]
+fn a_cache_of_all_worktrees_is_replaced() {
+    let worktree = tempfile::tempdir().unwrap();
+    let turbo = |variables: &[(&str, &str)]| {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Surroundings::new(vec!["/c".into()], variables).at(worktree.path()).get("TURBO_CACHE_DIR").cloned().flatten()
+    };
+    assert_eq!(turbo(&[]), None, "turbo is not used");
+    std::fs::write(worktree.path().join("turbo.json"), "{}").unwrap();
+    assert_eq!(turbo(&[]), Some(worktree.path().join(".turbo/cache").display().to_string()));
+    assert_eq!(turbo(&[("TURBO_CACHE_DIR", "/var/cache/turbo")]), None, "the user chose one");
+}
+
+#[test]
+fn a_workspace_of_go_around_the_checkout_is_off() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    let checkout = root.join("app");
+    std::fs::create_dir(&checkout).unwrap();
+    let off = |workspace: &str, variables: &[(String, String)]| {
+        std::fs::write(root.join("go.work"), workspace).unwrap();
+        let surroundings = Surroundings::new(vec![checkout.clone()], variables.iter().cloned());
+        surroundings.at(&root).get("GOWORK").cloned().flatten()
+    };
+    assert_eq!(off("go 1.22\nuse (\n\t./lib\n\t./app // mine\n)\n", &[]).as_deref(), Some("off"));
+    assert_eq!(off("go 1.22\nuse ./lib\n", &[]), None);
+    assert_eq!(off("use ./app\n", &[("GOWORK".to_owned(), "off".to_owned())]), None, "it stays");
+    std::fs::write(checkout.join("go.work"), "use .\n").unwrap();
+    assert_eq!(off("use ./app\n", &[]), None, "each worktree has its own");
+}
