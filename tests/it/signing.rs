@@ -125,6 +125,27 @@ fn settings_that_an_agent_writes_do_not_count() {
 }
 
 #[test]
+fn commits_of_agents_name_the_user_whatever_a_gate_sets() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'echo a > a'\ntests = ['git config user.email fixture@example.invalid']\n\
+         [[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'echo b > b; git add b; git commit -qm own'\n",
+    );
+    env.execute(&[]).exits(0);
+    assert!(!env.git(&["log", "--format=%ae %ce", "main"]).contains("fixture"));
+}
+
+#[test]
+fn messages_are_in_the_encoding_that_their_commits_name() {
+    let env = TestEnv::new();
+    env.git(&["config", "i18n.commitEncoding", "ISO-8859-1"]);
+    env.plan("[[lane]]\nid = \"A\"\nname = \"Größe prüfen\"\ncommand = 'echo a > a'\n");
+    env.execute(&[]).exits(0);
+    let said = env.git(&["log", "--format=%s", "--encoding=UTF-8", "main"]);
+    assert!(said.contains("Größe prüfen"), "{said}");
+}
+
+#[test]
 fn settings_of_a_worktree_and_of_trailers_do_not_count() {
     let env = signing();
     env.git(&["config", "--global", "format.signOff", "true"]);

@@ -52,6 +52,9 @@ const CONFIGURATION: &[&str] = &[
     "core.filesRefLockTimeout=10000",
     "core.packedRefsTimeout=10000",
     "commit.gpgSign=false",
+    // As messages of ours are.
+    "i18n.commitEncoding=UTF-8",
+    "i18n.logOutputEncoding=UTF-8",
     "gc.auto=0",
     "maintenance.auto=false",
 ];

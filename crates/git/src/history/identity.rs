@@ -117,17 +117,18 @@ impl Repository {
     }
 }
 
-/// What overrides `user.name` and `user.email`.
+/// Variables that override the settings of the identity.
 const VARIABLES: &[&str] = &["GIT_AUTHOR_", "GIT_COMMITTER_", "EMAIL"];
-const SETTINGS: &[&str] = &["author.name", "author.email", "committer.name", "committer.email"];
+/// The settings that say whom commits name; all but those of the user override those.
+pub(crate) const IDENTITY: &[&str] =
+    &["user.name", "user.email", "author.name", "author.email", "committer.name", "committer.email"];
 
 /// The settings that `git` needs so that it names whom commits of `repository` name, as `name=value`: those that another
 /// program has changed meanwhile.
 pub(crate) fn overridden_identity(repository: &Repository) -> Result<Vec<String>> {
     let Some(settings) = &repository.commit_rules.settings else { return Ok(Vec::new()) };
     let now = repository.configuration()?;
-    let names = [&["user.name", "user.email"], SETTINGS].concat();
-    Ok(settings.overriding(&names, |name| now.get(name).map(str::to_owned)))
+    Ok(settings.overriding(IDENTITY, |name| now.get(name).map(str::to_owned)))
 }
 
 /// The committer of commits, `NAME <ADDRESS>`; `None`: the user has configured none.
@@ -193,10 +194,8 @@ fn made(
 fn commit_in_process(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Option<CommitId> {
     let overrides =
         |(name, _): (std::ffi::OsString, _)| VARIABLES.iter().any(|start| name.to_string_lossy().starts_with(start));
-    let settings = repository.configuration().ok()?;
     let is_set = |name: &str| repository.setting_of_commits(name).ok().flatten().is_some();
-    let is_encoded = settings.get("i18n.commitencoding").is_some();
-    if std::env::vars_os().any(overrides) || is_encoded || SETTINGS.iter().any(|name| is_set(name)) {
+    if std::env::vars_os().any(overrides) || IDENTITY.iter().any(|name| !name.starts_with("user.") && is_set(name)) {
         return None;
     }
     let (name, email) = repository.configured_identity()?;

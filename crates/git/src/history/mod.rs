@@ -24,7 +24,7 @@ pub(crate) use blockers::{Blockers, blockers, in_the_way, meets, moving};
 pub(crate) use checkout_files::Ready;
 pub(crate) use checkout_sync::{Advance, Checkout, MAX_PUBLICATION_TIME, SyncOutcome, advance_checkout, finish};
 pub(crate) use commit::{add_everything, embedded_in, message, unstage};
-pub(crate) use identity::{Author, make_commit, make_commit_of, make_own_commit, run_identified};
+pub(crate) use identity::{Author, IDENTITY, make_commit, make_commit_of, make_own_commit, run_identified};
 pub(crate) use references::{
     SNAPSHOTS, detach_head, index_lock, move_branch, reference_lock, remove_dead_locks, set_own_reference,
     set_reference,

@@ -7,6 +7,7 @@ use lanewright_model::redact::has_password;
 use super::files::quoted;
 use super::home::Home;
 use crate::command::Result;
+use crate::history::IDENTITY;
 use crate::repo::{ConfigurationEntry, Repository, entries};
 
 impl Home<'_> {
@@ -28,6 +29,14 @@ impl Home<'_> {
         } else {
             text.extend(b"[include]\n\tpath = ");
             text.extend(quoted(&common.join("config")));
+        }
+        // Another job may have changed it there, and a condition on the place of the git directory does not hold here.
+        for name in IDENTITY {
+            let value = self.repository.setting_of_commits(name)?;
+            if let (Some(value), Some((section, key))) = (value, name.split_once('.')) {
+                text.extend(format!("\n[{section}]\n\t{key} = ").bytes());
+                text.extend(quoted(Path::new(&value)));
+            }
         }
         text.extend(b"\n[core]\n\tbare = false\n");
         if known.get("core.worktree").is_some() {
