@@ -145,9 +145,13 @@ fn branch_in_the_way_is_named_before_an_agent_starts() {
 #[test]
 fn trash_is_deleted_by_a_process_of_its_own() {
     let env = TestEnv::new();
-    env.write("repo.lanes/trash/0190/src/file", "of a worktree");
+    env.write("repo.lanes/trash/01900000-0000-7000-8000-000000000001/src/file", "of a worktree");
     env.write("elsewhere/file", "of the user");
-    std::os::unix::fs::symlink(env.path("elsewhere"), env.path("repo.lanes/trash/0190/link")).unwrap();
+    std::os::unix::fs::symlink(
+        env.path("elsewhere"),
+        env.path("repo.lanes/trash/01900000-0000-7000-8000-000000000001/link"),
+    )
+    .unwrap();
     let root = env.path("repo.lanes");
     env.lanewright(&["detached", "delete-trash", root.to_str().unwrap()]).exits(0);
     assert!(!root.exists() && env.read("elsewhere/file") == "of the user");
@@ -489,8 +493,11 @@ fn trash_that_a_run_left_is_cleaned() {
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a'\n");
     env.execute(&[]).exits(0);
     env.assert_nothing_left(&["main"]);
-    env.write("repo.lanes/trash/x/file", "left\n");
-    env.lanewright(&["doctor"]).exits(0).says(&["trash-left", "repo.lanes/trash/x", "lanewright clean"]);
+    let left = "repo.lanes/trash/01900000-0000-7000-8000-000000000001";
+    env.write(&format!("{left}/file"), "left\n");
+    env.write("repo.lanes/trash/photos/1.jpg", "of the user\n");
+    let found = env.lanewright(&["doctor"]).exits(0).stdout;
+    assert!(found.contains(left) && found.contains("lanewright clean"), "{found}");
     env.lanewright(&["clean"]).exits(0);
-    assert!(!env.path("repo.lanes").exists());
+    assert!(!env.path(left).exists() && env.path("repo.lanes/trash/photos/1.jpg").exists());
 }

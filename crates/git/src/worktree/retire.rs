@@ -51,7 +51,10 @@ impl Pool {
 
     /// The directories that wait in the trash for their deletion.
     pub fn in_trash(&self) -> Vec<PathBuf> {
-        directory::directories(&self.trash()).unwrap_or_default()
+        let mut found = directory::directories(&self.trash()).unwrap_or_default();
+        // What has another name is not of this pool.
+        found.retain(|path| path.file_name().and_then(|name| name.to_str()?.parse::<uuid::Uuid>().ok()).is_some());
+        found
     }
 
     /// Whether there is a trash.
