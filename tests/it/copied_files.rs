@@ -76,6 +76,32 @@ fn copied_secrets_get_into_no_commit() {
     assert!(!env.holds("lane/P1/A", ".env") && !env.holds("lane/P1/A", "secret.txt"));
 }
 
+/// The user changes it while the run stands, and the agent then changes what git ignores.
+#[test]
+fn copied_file_stays_one_when_the_user_changes_the_original() {
+    let env = environment("copy = [\".env\"]\n");
+    env.git(&["switch", "--quiet", "--create", "desk"]);
+    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo a > a; echo > .gitignore; test -e \"$SCRATCH/go\"'\n");
+    env.execute(&["--base", "main"]).exits(1);
+    env.write("repo/.env", "KEY=rotated\n");
+    env.write("scratch/go", "");
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", "a") && !env.holds("main", ".env"));
+}
+
+#[test]
+fn copied_file_of_a_slot_with_caches_is_not_the_next_lanes() {
+    let env = environment("keep_caches = true\nmax_parallel = 1\n");
+    env.git(&["switch", "--quiet", "--create", "desk"]);
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncopy = [\".env\"]\ncommand = 'echo a > a'\n\
+         [[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncopy = []\nretries = 0\n\
+         command = 'echo b > b; cat .env; git add -f .env b; git commit -qm x'\n",
+    );
+    env.execute(&["--base", "main"]).exits(1).says(&[".env (copied from the checkout)"]);
+    assert!(env.holds("main", "a") && !env.holds("main", ".env"));
+}
+
 #[test]
 fn copied_file_that_an_agent_commits_is_not_merged() {
     let commit = "git commit --quiet -m mine";

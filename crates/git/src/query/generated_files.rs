@@ -63,9 +63,13 @@ pub(crate) fn run_post_checkout(
 }
 
 /// Forgets what an earlier hook, setup or gate wrote in `worktree`.
-pub(crate) fn forget_generated(worktree: &Path) -> Result<()> {
+/// `keeps_ignored`: files that git ignores stay there, those that were copied as well.
+pub(crate) fn forget_generated(worktree: &Path, keeps_ignored: bool) -> Result<()> {
     atomic::remove_durably(&git_directory(worktree)?.join(LEFT_BEHIND))?;
     forget_uncommitted(worktree)?;
+    if keeps_ignored {
+        return Ok(());
+    }
     atomic::remove_durably(&git_directory(worktree)?.join(COPIED))?;
     Ok(atomic::remove_durably(&git_directory(worktree)?.join(FROM_HOOK))?)
 }
@@ -138,16 +142,22 @@ pub fn forget_uncommitted(worktree: &Path) -> Result<()> {
 /// How many copied files are compared with what was copied at each commit.
 const MOST_COPIED: usize = 256;
 
-/// Notes that `paths` were copied from the worktree `from`, so that no commit of an agent's work holds them as they are, also
-/// if the agent changes what git ignores. Of many, those that are least deep: what is in trees of thousands of files is left
-/// out or is no secret.
-pub(crate) fn note_copied<'p>(from: &Path, worktree: &Path, paths: impl Iterator<Item = &'p [u8]>) -> Result<()> {
-    let mut paths: Vec<Vec<u8>> = paths.map(<[u8]>::to_vec).collect();
+/// Notes that `paths` were copied from the worktree `from`, those that are true now and else earlier, so that no commit of an
+/// agent's work holds them as they are, also if the agent changes what git ignores. Of many, those that are least deep: what
+/// is in trees of thousands of files is left out or is no secret.
+pub(crate) fn note_copied<'p>(
+    from: &Path,
+    worktree: &Path,
+    paths: impl Iterator<Item = (&'p [u8], bool)>,
+) -> Result<()> {
+    let mut copied = noted(worktree, COPIED)?;
+    // The user may have changed the others in the meantime.
+    let due = paths.filter(|(path, now)| *now || !copied.contains_key(*path));
+    let mut paths: Vec<Vec<u8>> = due.map(|(path, _)| path.to_vec()).collect();
     if paths.is_empty() {
         return Ok(());
     }
     paths.sort_by_key(|path| path.iter().filter(|byte| **byte == b'/').count());
-    let mut copied = noted(worktree, COPIED)?;
     copied.extend(paths.iter().map(|path| (path.clone(), String::new())));
     paths.truncate(MOST_COPIED);
     let known = contents(from, paths)?;

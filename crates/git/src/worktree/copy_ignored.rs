@@ -92,7 +92,8 @@ pub fn copy_ignored(
             copied.files.push(path.clone());
         }
     }
-    note_copied(main, worktree, wanted.iter().map(|path| path.as_os_str().as_bytes()))?;
+    let now: BTreeSet<&PathBuf> = copied.files.iter().collect();
+    note_copied(main, worktree, wanted.iter().map(|path| (path.as_os_str().as_bytes(), now.contains(path))))?;
     Ok(copied)
 }
 

@@ -148,7 +148,7 @@ impl Pool {
         claim.progress = Progress::Started { branch: want.branch.clone(), keep_ignored };
         self.record(number, &claim)?;
         let arguments = self.make_branch_if_allowed(&path, want, arguments)?;
-        self.clear_leftovers(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;
+        self.clear_leftovers(&path, want.branch.as_ref().filter(|_| again), [interrupted, keep_ignored], lock)?;
         let before = self.repository.head_at(&path)?.commit;
         let was_empty = holds_nothing(&path);
         let write = || -> Result<CommitId> {
@@ -171,7 +171,13 @@ impl Pool {
     }
 
     /// Removes what the last holder, or an interrupted checkout, left in git's directory for the worktree.
-    fn clear_leftovers(&self, path: &Path, branch: Option<&String>, interrupted: bool, lock: &File) -> Result<()> {
+    fn clear_leftovers(
+        &self,
+        path: &Path,
+        branch: Option<&String>,
+        [interrupted, keep_ignored]: [bool; 2],
+        lock: &File,
+    ) -> Result<()> {
         quit_operations(path, lock)?;
         remove_dead_locks(path)?;
         if let Some(branch) = branch {
@@ -184,7 +190,7 @@ impl Pool {
         // Git would leave a flagged file as the last holder changed it.
         clear_flags(path)?;
         share_keys(&self.repository, path)?;
-        forget_generated(path)
+        forget_generated(path, keep_ignored)
     }
 
     /// Has git write the files. It does not touch a file whose blob is the same, although another filter or another end of
