@@ -15,7 +15,7 @@ use lanewright_model::time::exact;
 use tempfile::TempDir;
 
 use crate::command::{Git, GitError, ProgramError, Result, io_error, path_text};
-use crate::repo::{Repository, commit_id, hook, said_by_hook};
+use crate::repo::{Repository, commit_id, hook, hook_with_variables, said_by_hook};
 
 /// How long a command may take that reaches a remote.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -173,10 +173,12 @@ impl Remote {
         let git = git.args((requests.len() > 1).then_some("--atomic"));
         let hooks = requests.iter().any(|request| request.hooks);
         let hook = if hooks { hook(&self.repository, worktree, "pre-push")? } else { None };
-        let git = match of_lane {
-            Some(place) => git.giving_hooks(self.repository.variables_at(place)),
-            None => git,
-        };
+        let variables = of_lane.map(|place| self.repository.variables_at(place)).unwrap_or_default();
+        let moved = hook.as_ref().filter(|_| !variables.is_empty());
+        let moved =
+            moved.map(|place| hook_with_variables(&self.repository, ("pre-push", place), &variables)).transpose()?;
+        let setting = moved.as_ref().map(|directory| format!("core.hooksPath={}", directory.path().display()));
+        let git = setting.iter().fold(git, |git, setting| git.configured(setting));
         let git = if hooks { git } else { git.without_hooks().arg("--no-verify") };
         let grafts = self.grafts(requests)?;
         let git = match &grafts {
@@ -188,8 +190,11 @@ impl Remote {
         let refused = |place: PathBuf, said: String| GitError::Hook { name: "pre-push", place, said };
         let output = match (git.attempt(), &hook) {
             (Err(ProgramError::TimedOut { limit, .. }), Some(place)) => {
-                let said =
-                    format!("or the remote `{}` took longer than {}; the push was ended", self.name, exact(limit));
+                let limit = exact(limit);
+                let said = format!(
+                    "or the remote `{}` took longer than {limit}, as long as a gate may; the push was ended",
+                    self.name
+                );
                 return Err(refused(place.clone(), said));
             }
             (output, _) => output.map_err(|error| self.failed(error))?,

@@ -1,12 +1,18 @@
 //! Where hooks of the user's are, and what they refuse.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use lanewright_files::atomic;
+use lanewright_model::text::shell_line;
 use rustix::fs::{Access, access};
+use tempfile::TempDir;
 
-use crate::command::{Git, GitError, Result};
+use crate::command::{Git, GitError, Result, io_error};
 use crate::repo::Repository;
 
 /// How many lines of what a hook prints are shown, the last ones.
@@ -32,6 +38,31 @@ pub(crate) fn hook(repository: &Repository, worktree: &Path, name: &'static str)
         return Err(GitError::Hook { name, place, said: "is a directory, which git cannot run".to_owned() });
     }
     Ok((place.is_file() && access(&place, Access::EXEC_OK).is_ok()).then_some(place))
+}
+
+/// A directory for `core.hooksPath` whose hook `name` runs the one at `place` with `variables`. Git itself keeps those of this
+/// process: programs by which it reaches a remote may be in the user's checkout.
+pub(crate) fn hook_with_variables(
+    repository: &Repository,
+    (name, place): (&str, &Path),
+    variables: &BTreeMap<&str, Option<String>>,
+) -> Result<TempDir> {
+    let parent = repository.common_dir();
+    let directory = tempfile::Builder::new().prefix("lanewright-hooks-").tempdir_in(parent);
+    let directory = directory.map_err(io_error("create a directory in", parent))?;
+    let mut words = vec!["exec".to_owned(), "env".to_owned()];
+    // Git's own say how it reaches repositories.
+    let others = || variables.iter().filter(|(name, _)| !name.starts_with("GIT_"));
+    words.extend(
+        others().filter(|(_, value)| value.is_none()).flat_map(|(name, _)| ["-u".to_owned(), (*name).to_owned()]),
+    );
+    words.extend(others().filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?))));
+    words.push(place.to_string_lossy().into_owned());
+    let script = directory.path().join(name);
+    let text = format!("#!/bin/sh\n{} \"$@\"\n", shell_line(words.iter().map(String::as_str)));
+    atomic::write(&script, text.as_bytes())?;
+    fs::set_permissions(&script, Permissions::from_mode(0o700)).map_err(io_error("make executable", &script))?;
+    Ok(directory)
 }
 
 /// The end of what a hook printed, on one line behind a colon, without what git adds to it; empty if it printed nothing.

@@ -17,7 +17,7 @@ use crate::repo::{
     RecentObjects, entries, git_directory,
 };
 
-/// Says what jobs in a worktree get of the variables of this process.
+/// What jobs in a worktree get of the variables of this process.
 pub trait JobVariables: fmt::Debug + Send + Sync {
     /// Those that differ in `worktree`, by name; `None`: jobs there do not get it.
     fn at(&self, worktree: &Path) -> BTreeMap<&str, Option<String>>;
