@@ -33,8 +33,10 @@ impl Executor {
         }
         let lane = job.lane.as_ref().and_then(|lane| self.plan.find(lane));
         let own = lane.map(|lane| self.plan.lane(lane).env.clone()).unwrap_or_default();
+        let is_set_up = lane.is_some_and(|lane| !self.plan.lane(lane).setup.is_empty());
         if !CheckoutPython::is_replaced_in(worktree)
             && let Some(python) = self.surroundings.uses_python(worktree, &own)
+            && !(is_set_up && python.can_be_left_out())
         {
             return Err(ExecutorError::Precondition(python.refusal()));
         }
@@ -151,7 +153,7 @@ impl<'a> Inroads<'a> {
     pub(super) fn in_site_packages(&self, place: &Path) -> Option<(PathBuf, PathBuf)> {
         let own = place.canonicalize().ok()?;
         let leads = |target: &Path| self.is_elsewhere(target) && !target.starts_with(&own);
-        let versions = entries(&place.join("lib")).into_iter();
+        let versions = ["lib", "lib64"].into_iter().flat_map(|name| entries(&place.join(name)));
         let versions = versions.filter(|lib| lib.file_name().unwrap_or_default().as_bytes().starts_with(b"py"));
         let packages = versions.flat_map(|lib| ["site-packages", "dist-packages"].map(|name| entries(&lib.join(name))));
         let (links, packages): (Vec<PathBuf>, Vec<PathBuf>) = packages.flatten().partition(|place| place.is_symlink());

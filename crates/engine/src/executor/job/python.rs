@@ -32,7 +32,11 @@ impl CheckoutPython {
     pub(super) fn of(checkouts: &[PathBuf], variables: &[(String, String)]) -> Option<Self> {
         let value = |wanted| variables.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
         let is_outside = |place: &Path| !checkouts.iter().any(|checkout| place.starts_with(checkout));
-        if value("PYTHONPATH").is_some_and(|path| path.split(':').any(|part| Path::new(part).is_relative())) {
+        // Python ignores it where it is empty.
+        if value("PYTHONPATH")
+            .filter(|path| !path.is_empty())
+            .is_some_and(|path| path.split(':').any(|part| Path::new(part).is_relative()))
+        {
             return None;
         }
         let path = value("PATH")?;
@@ -49,7 +53,8 @@ impl CheckoutPython {
             let base = settings.as_deref().and_then(|text| text.lines().find_map(home));
             // What is installed for the user counts outside of virtual environments.
             let users = value("HOME").filter(|_| settings.is_none()).map(|home| Path::new(home).join(".local"));
-            let mut roots = [Some(prefix.to_owned()), users].into_iter().flatten();
+            let local = (prefix == Path::new("/usr")).then(|| prefix.join("local"));
+            let mut roots = [Some(prefix.to_owned()), local, users].into_iter().flatten();
             let (place, target) = roots.find_map(|root| Inroads::new(checkouts, &root).in_site_packages(&root))?;
             Some(Self { prefix: prefix.to_owned(), place, target, base, path: path.to_owned() })
         })
@@ -74,15 +79,20 @@ impl CheckoutPython {
         worktree.join(OWN).join("pyvenv.cfg").is_file()
     }
 
+    /// Whether jobs that have no environment of their own do not use it either: a virtual environment is taken out of `PATH`.
+    pub(super) fn can_be_left_out(&self) -> bool {
+        self.base.is_some()
+    }
+
     /// Has a job in `worktree` use the environment there instead, also where its own set-up makes that.
     pub(super) fn replace(&self, worktree: &Path, variables: &mut BTreeMap<&str, Option<String>>) {
         let (own, bin) = (worktree.join(OWN), worktree.join(OWN).join("bin"));
         let path = variables.get("PATH").and_then(Option::as_deref).unwrap_or(&self.path);
-        let others = path.split(':').map(|part| match &self.base {
-            Some(base) if Path::new(part).starts_with(&self.prefix) => base.to_string_lossy(),
-            _ => part.into(),
-        });
-        let path = [vec![bin.to_string_lossy()], others.collect()].concat().join(":");
+        // The Python that it was made with is in other places first, so that other programs stay the user's.
+        let others = path.split(':').filter(|part| self.base.is_none() || !Path::new(part).starts_with(&self.prefix));
+        let base = self.base.as_ref().map(|base| base.to_string_lossy());
+        let path = std::iter::once(bin.to_string_lossy()).chain(others.map(Into::into)).chain(base);
+        let path = path.collect::<Vec<_>>().join(":");
         let active = Self::is_replaced_in(worktree).then(|| own.to_string_lossy().into_owned());
         // Else `pip` would change what the user has.
         let guard = Some("1".to_owned());
@@ -104,7 +114,7 @@ impl CheckoutPython {
     /// The note at the start of a run.
     pub fn note(&self) -> String {
         format!(
-            "{} leads to {}: lanes get the environment {OWN} of their own worktrees instead, and are blocked without one",
+            "{} leads to {}: lanes get the environment {OWN} of their own worktrees instead, and are blocked without one and without `setup`",
             self.place.display(),
             self.target.display()
         )
