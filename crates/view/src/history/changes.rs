@@ -36,24 +36,33 @@ pub struct AgentWork {
 
 impl LaneWork {
     pub fn of(lane: &LaneId, records: &[Record]) -> Self {
-        let mut work = Self::default();
-        for (at, record) in records.iter().enumerate().filter(|(_, record)| record.event.lane() == Some(lane)) {
-            work.apply(&record.event, &records[..at]);
-        }
-        work
+        Self::after(&records.iter().filter(|record| record.event.lane() == Some(lane)).collect::<Vec<_>>())
     }
 
     pub fn all(records: &[Record]) -> HashMap<&LaneId, Self> {
-        let mut all: HashMap<&LaneId, Self> = HashMap::new();
-        for (at, event) in records.iter().map(|record| &record.event).enumerate() {
-            if let Some(lane) = event.lane() {
-                all.entry(lane).or_default().apply(event, &records[..at]);
-            }
+        let mut all: HashMap<&LaneId, Vec<&Record>> = HashMap::new();
+        for (lane, record) in records.iter().filter_map(|record| Some((record.event.lane()?, record))) {
+            all.entry(lane).or_default().push(record);
         }
-        all
+        all.into_iter().map(|(lane, records)| (lane, Self::after(&records))).collect()
     }
 
-    fn apply(&mut self, event: &Event, earlier: &[Record]) {
+    /// What it is after all `records` of its lane. What came between a point and the rollback to it does not count.
+    fn after(records: &[&Record]) -> Self {
+        let before = |at: usize| match &records[at].event {
+            Event::LaneRolledBack { point: None, .. } => None,
+            Event::LaneRolledBack { point: Some(point), .. } => {
+                records.partition_point(|record| record.seq <= point.seq).checked_sub(1)
+            }
+            _ => at.checked_sub(1),
+        };
+        let counting: Vec<usize> = std::iter::successors(records.len().checked_sub(1), |at| before(*at)).collect();
+        let mut work = Self::default();
+        counting.into_iter().rev().for_each(|at| work.apply(&records[at].event));
+        work
+    }
+
+    fn apply(&mut self, event: &Event) {
         match event {
             Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => {
                 self.base = Some(base.clone());
@@ -87,17 +96,17 @@ impl LaneWork {
             }
             Event::ChangesMeasured { .. } => self.asked = true,
             Event::LaneMerged { onto, commit, .. } => self.merged = Some((onto.clone(), commit.clone())),
-            Event::LaneRolledBack { lane, point, .. } => {
-                *self = point.as_ref().map_or_else(Self::default, |point| Self::at(lane, point, earlier));
+            Event::LaneRolledBack { point, .. } => {
+                let agents = std::mem::take(&mut self.agents);
+                *self = point.as_ref().map_or_else(Self::default, |point| Self::at(point, agents));
             }
             _ => {}
         }
     }
 
-    /// What it is again after a rollback to `point`, which is one of `records`.
-    fn at(lane: &LaneId, point: &LanePoint, records: &[Record]) -> Self {
-        let then = Self::of(lane, &records[..records.partition_point(|record| record.seq <= point.seq)]);
-        let mut work = Self { base: Some(point.base.clone()), agents: then.agents, ..Self::default() };
+    /// What it is again after a rollback to `point`, where its agents had what `agents` says.
+    fn at(point: &LanePoint, agents: HashMap<AgentName, AgentWork>) -> Self {
+        let mut work = Self { base: Some(point.base.clone()), agents, ..Self::default() };
         for agent in work.agents.values_mut() {
             agent.merged = agent.merged.take().map(|(before, after)| (point.now(&before), point.now(&after)));
         }
