@@ -132,12 +132,13 @@ fn review(forge: &Forge, path: &str, request: MergeRequest) -> Result<Review, Fo
     // That of its head; where results of merges are tested, of another commit.
     if let Some(pipeline) = request.head_pipeline {
         let pipeline_path = format!("{}/pipelines/{}", glab::project(forge), pipeline.id);
-        let mut jobs: Vec<Job> = list(forge, &format!("{pipeline_path}/jobs"))?;
-        // Jobs that start other pipelines are listed apart, and only matter where they have not passed.
-        if pipeline.status != "success" {
-            jobs.extend(list::<Job>(forge, &format!("{pipeline_path}/bridges"))?);
-        }
+        let jobs: Vec<Job> = list(forge, &format!("{pipeline_path}/jobs"))?;
         review.checks = jobs.into_iter().map(check).collect();
+        // Jobs that start other pipelines are listed apart, have no log, and only matter where they have not passed.
+        if pipeline.status != "success" {
+            let bridges: Vec<Job> = list(forge, &format!("{pipeline_path}/bridges"))?;
+            review.checks.extend(bridges.into_iter().map(|bridge| Check { job: None, ..check(bridge) }));
+        }
     }
     let approvals: Approvals = get(forge, &format!("{path}/approvals"))?;
     review.review = match () {
@@ -163,11 +164,8 @@ fn check(job: Job) -> Check {
         _ => ChecksState::Pending,
     };
     let (id, required) = (job.id.to_string(), !job.allow_failure);
-    let (log, job_id) = match job.downstream_pipeline {
-        Some(downstream) => (downstream.web_url, None),
-        None => (String::new(), Some(job.id)),
-    };
-    Check { id, name: job.name, state, required, log, job: job_id }
+    let log = job.downstream_pipeline.map(|downstream| downstream.web_url).unwrap_or_default();
+    Check { id, name: job.name, state, required, log, job: Some(job.id) }
 }
 
 fn comment(note: Note) -> Comment {
