@@ -112,18 +112,18 @@ pub(super) fn check_branches(within: &RepositoryContext, prefix: &str, phase: &P
 /// How many lanes are named.
 const NAMED: usize = 8;
 
-/// A look at the user's checkout of a branch, which takes long in a large one, while the start checks other things.
-pub(super) struct CheckoutLook(JoinHandle<(Option<CleanCheckout>, Instant)>);
+/// A scan of the user's checkout of a branch, which takes long in a large one, while the start checks other things.
+pub(super) struct CheckoutScan(JoinHandle<(Option<CleanCheckout>, Instant)>);
 
-impl CheckoutLook {
+impl CheckoutScan {
     /// After a longer time the user may have changed it.
     const OLD: Duration = Duration::from_secs(1);
 
     pub(super) fn begin(within: &RepositoryContext, branch: &str) -> Self {
         let (repository, branch) = (within.repository.clone(), branch.to_owned());
-        // What prevents this look is said where the result is needed.
-        let look = move || (git::clean_checkout(&repository, &branch).ok().flatten(), Instant::now());
-        Self(thread::spawn(look))
+        // What prevents it is reported where the result is needed.
+        let scan = move || (git::clean_checkout(&repository, &branch).ok().flatten(), Instant::now());
+        Self(thread::spawn(scan))
     }
 
     fn clean(self) -> Option<CleanCheckout> {
@@ -136,7 +136,7 @@ impl CheckoutLook {
 pub(super) fn report_obstacles(
     within: &RepositoryContext,
     branch: &str,
-    look: CheckoutLook,
+    scan: CheckoutScan,
     plan: &Plan,
     lanes: impl Iterator<Item = LaneIndex>,
 ) -> Result<()> {
@@ -155,7 +155,7 @@ pub(super) fn report_obstacles(
         }
     }
     let Some((place, changed)) =
-        git::changes_where_checked_out(repository, branch, look.clean().as_ref())?.filter(|it| !it.1.is_empty())
+        git::changes_where_checked_out(repository, branch, scan.clean().as_ref())?.filter(|it| !it.1.is_empty())
     else {
         return Ok(());
     };

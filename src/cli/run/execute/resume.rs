@@ -284,7 +284,7 @@ fn lanes_left(locked: &LockedRun) -> impl Iterator<Item = LaneIndex> {
 /// Whether the runners of the lanes that are left can work; reports what would block their merges.
 fn check_surroundings(within: &RepositoryContext, locked: &LockedRun) -> Result<()> {
     let (base, options) = (&locked.started.base_branch, &locked.started.options);
-    let look = (options.merge == MergeMode::Local).then(|| preflight::CheckoutLook::begin(within, base));
+    let scan = (options.merge == MergeMode::Local).then(|| preflight::CheckoutScan::begin(within, base));
     preflight::check(&within.context, &locked.plan, lanes_left(locked))?;
     preflight::check_branches(within, &options.branch_prefix, &locked.plan.phase)?;
     preflight::check_sandbox(within)?;
@@ -293,8 +293,8 @@ fn check_surroundings(within: &RepositoryContext, locked: &LockedRun) -> Result<
     preflight::note_changed_settings(&within.context, &repository)?;
     preflight::check_signing(&repository, base)?;
     preflight::note_surroundings(within)?;
-    let Some(look) = look else { return Ok(()) };
-    preflight::report_obstacles(within, base, look, &locked.plan, lanes_left(locked))?;
+    let Some(scan) = scan else { return Ok(()) };
+    preflight::report_obstacles(within, base, scan, &locked.plan, lanes_left(locked))?;
     preflight::note_lists(within, base, &locked.plan, options.plan_format)
 }
 

@@ -144,7 +144,7 @@ pub(crate) fn start(
     within.state_remote()?;
     checkpoints::check(&within.state.checkpoints())?;
     let merges_here = within.settings.merge.value.mode() == MergeMode::Local;
-    let look = merges_here.then(|| preflight::CheckoutLook::begin(within, &base));
+    let scan = merges_here.then(|| preflight::CheckoutScan::begin(within, &base));
     let named = chosen_lanes(&plan.plan, request)?;
     let left: BTreeSet<&LaneId> = chosen.left.iter().collect();
     let runs = |lane: &LaneId| left.contains(lane) && (named.is_empty() || named.contains(lane));
@@ -188,12 +188,12 @@ pub(crate) fn start(
         let lanes = share.lanes.iter().map(LaneId::as_str).collect::<Vec<_>>().join(", ");
         within.context.printer.note(format!("Lane {lanes} is next."));
     }
-    if let Some(look) = look {
+    if let Some(scan) = scan {
         let all = |lane: &LaneIndex| {
             let id = &plan.plan.lane(*lane).id;
             share.lanes.contains(id) || share.lanes.is_empty() && !share.done.contains(id)
         };
-        preflight::report_obstacles(within, &base, look, &plan.plan, plan.plan.indices().filter(all))?;
+        preflight::report_obstacles(within, &base, scan, &plan.plan, plan.plan.indices().filter(all))?;
         preflight::note_lists(within, &base, &plan.plan, plan.format)?;
     }
     let locked = selection.begin(share)?;
