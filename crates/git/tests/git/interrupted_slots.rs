@@ -72,8 +72,8 @@ pinned_tests! {
         let pool = world.pool(1);
         let slot = pool.open(&holder("A", None), &detached(&world.head())).unwrap();
         pool.release(&holder("A", None), &[world.head()]).unwrap();
-        write(&world.root().join("trash/x/file"), "half deleted");
-        fs::rename(&slot.path, world.root().join("trash/y")).unwrap();
+        write(&world.root().join("trash/01900000-0000-7000-8000-000000000001/file"), "half deleted");
+        fs::rename(&slot.path, world.root().join("trash/01900000-0000-7000-8000-000000000002")).unwrap();
         write(&world.root().join("slots/.01.claim.01900000000070008000000000000001.tmp"), "half written");
         assert_eq!(pool.empty(&run_id("r1"), None).unwrap(), []);
         assert!(!world.root().exists());
