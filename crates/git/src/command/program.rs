@@ -114,10 +114,9 @@ impl<'a> Git<'a> {
         self.configured("core.hooksPath=/dev/null")
     }
 
-    /// Gives the hooks that it runs these variables. Git's own stay: they say how it reaches repositories.
+    /// Gives the hooks that it runs these variables.
     pub(crate) fn giving_hooks(mut self, variables: BTreeMap<&'a str, Option<String>>) -> Self {
         self.for_hooks = variables;
-        self.for_hooks.retain(|name, _| !name.starts_with("GIT_"));
         self
     }
 

@@ -3,6 +3,7 @@
 //! A function returns `None` where libgit2 cannot answer, or did nothing. The git program is run then: it waits for the locks
 //! of other processes, knows every format of a repository, and its messages can be looked up.
 
+pub(crate) mod case_twins;
 pub(crate) mod copied_objects;
 pub(crate) mod durable;
 pub(crate) mod libgit2;

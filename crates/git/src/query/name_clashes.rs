@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lanewright_model::CommitId;
 
 use crate::command::{Result, path_text};
-use crate::fast::libgit2;
+use crate::fast::case_twins;
 use crate::repo::Repository;
 
 /// A path that the side which is merged added, and the other one.
@@ -32,7 +32,7 @@ impl Repository {
             Ok(new.map(|it| path_text(&it.path)).collect())
         };
         let new = added(theirs)?;
-        let by_case = match libgit2::case_twins(self, merged, &new) {
+        let by_case = match case_twins::case_twins(self, merged, &new) {
             _ if new.is_empty() => Vec::new(),
             Some(known) => known,
             None => {

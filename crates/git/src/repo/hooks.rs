@@ -51,12 +51,9 @@ pub(crate) fn hook_with_variables(
     let directory = tempfile::Builder::new().prefix("lanewright-hooks-").tempdir_in(parent);
     let directory = directory.map_err(io_error("create a directory in", parent))?;
     let mut words = vec!["exec".to_owned(), "env".to_owned()];
-    // Git's own say how it reaches repositories.
-    let others = || variables.iter().filter(|(name, _)| !name.starts_with("GIT_"));
-    words.extend(
-        others().filter(|(_, value)| value.is_none()).flat_map(|(name, _)| ["-u".to_owned(), (*name).to_owned()]),
-    );
-    words.extend(others().filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?))));
+    let gone = variables.iter().filter(|(_, value)| value.is_none());
+    words.extend(gone.flat_map(|(name, _)| ["-u".to_owned(), (*name).to_owned()]));
+    words.extend(variables.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?))));
     words.push(place.to_string_lossy().into_owned());
     let script = directory.path().join(name);
     let text = format!("#!/bin/sh\n{} \"$@\"\n", shell_line(words.iter().map(String::as_str)));

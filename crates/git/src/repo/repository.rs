@@ -100,9 +100,12 @@ impl Repository {
         Self { job_variables: Some(variables), ..self }
     }
 
-    /// What hooks get of the variables of this process for `worktree`, which is a lane's.
+    /// What hooks get of the variables of this process for `worktree`, which is a lane's. Git's own stay: they say how it reaches
+    /// repositories.
     pub(crate) fn variables_at(&self, worktree: &Path) -> BTreeMap<&str, Option<String>> {
-        self.job_variables.as_ref().map(|variables| variables.at(worktree)).unwrap_or_default()
+        let mut variables = self.job_variables.as_ref().map(|variables| variables.at(worktree)).unwrap_or_default();
+        variables.retain(|name, _| !name.starts_with("GIT_"));
+        variables
     }
 
     /// The repository in `directory`, which is made if it is not there: nothing is checked out in it, it has the remote `name`
