@@ -232,6 +232,22 @@ fn a_run_that_died_needs_no_claim_to_find_its_slots() {
     });
 }
 
+/// An agent or a power cut may leave an index empty.
+#[test]
+fn an_index_that_git_cannot_read_is_made_again() {
+    beside_an_agent(": > \"$(git rev-parse --git-dir)/index\"");
+    for point in ["before_commit_work:2"].iter().chain(&POINTS[..3]) {
+        let env = killed_at(point);
+        let worktrees = fs::read_dir(env.path("repo/.git/worktrees")).expect("worktrees").flatten();
+        for index in worktrees.map(|entry| entry.path().join("index")).filter(|index| index.exists()) {
+            fs::write(index, "").expect("written");
+        }
+        let ended = env.resume(&[]);
+        assert_eq!(ended.code, 0, "{point}: {}{}", ended.stdout, ended.stderr);
+        assert_done(&env, ended, "1 1 2 1");
+    }
+}
+
 /// Later, one of the slots is free: nothing says what is in a free slot that git does not know, so it stays.
 #[test]
 fn a_run_that_died_has_its_worktrees_registered_again() {

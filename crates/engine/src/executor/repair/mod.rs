@@ -56,6 +56,7 @@ impl Executor {
         for holding in &context.holdings {
             note(self.restore_holding(holding, context, reopen && !holding.busy && !holding.unsaved));
             if !holding.busy {
+                note(self.restore_index(holding, context));
                 note(self.restore_objects(holding, context));
             }
         }
@@ -127,6 +128,20 @@ impl Executor {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Makes an index again that git cannot read, as the head has it. No file changes.
+    fn restore_index(&self, holding: &HeldWorktree, context: &LaneContext) -> Answer {
+        let worktree = &holding.worktree.path;
+        if self.repository.refuse_foreign_worktree(worktree).is_err()
+            || self.repository.damaged_index_in(worktree)?.is_none()
+        {
+            return Ok(Vec::new());
+        }
+        self.repository.make_index(worktree)?;
+        let place = self.pool.shown(&holding.holder, worktree);
+        let message = format!("git could not read the index of {}; it was made again", place.display());
+        Ok(vec![self.note(context.lane, message)])
     }
 
     /// Stores objects again, from the files of the worktree, that git has lost.
