@@ -12,12 +12,12 @@ mod scenario;
 use std::fs;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use disk::Disk;
 use kept::{Kept, splitmix};
 use lanewright_programs::process::{Observation, observe};
-use scenario::{Scenario, in_another_boot};
+use scenario::{Scenario, date_files_below, in_another_boot, replaced};
 
 use crate::crash::plans::PlanText;
 use crate::crash::world::{PLAN, World, files_below};
@@ -235,7 +235,7 @@ fn published_file_is_restored_unless_the_user_changed_it() {
     restart_machine(&world);
     let file = world.work().join("alpha/maker-1.txt");
     let published = fs::read_to_string(&file).unwrap();
-    let stopped = UNIX_EPOCH + Duration::from_millis(world.records().pop().unwrap().at.unix_millis().unsigned_abs());
+    let stopped = stopped_at(&world);
     for (later, expected) in [(Duration::from_secs(600), ""), (Duration::ZERO, published.as_str())] {
         fs::write(&file, "").unwrap();
         fs::File::open(&file).unwrap().set_modified(stopped + later).unwrap();
@@ -244,4 +244,28 @@ fn published_file_is_restored_unless_the_user_changed_it() {
         assert_eq!(fs::read_to_string(&file).unwrap(), expected, "{said}");
         assert_eq!(said.contains("restored alpha/maker-1.txt"), !expected.is_empty(), "{said}");
     }
+}
+
+/// As a cut leaves it that takes both the branch's last move and its deletion.
+#[test]
+fn deleted_branch_that_came_back_at_an_earlier_commit_is_deleted_again() {
+    let world = World::new(&HELD_AGENT);
+    let base = world.git(&["rev-parse", "main"]);
+    world.release("agents-may-end");
+    world.finish();
+    restart_machine(&world);
+    // What is set again is younger than the cut.
+    let log = world.run().unwrap().1.log();
+    let year = world.records()[0].at.to_string()[..4].parse::<u32>().unwrap();
+    fs::write(&log, replaced(&fs::read_to_string(&log).unwrap(), [year, year - 4].map(|it| format!("\"ts\":\"{it}"))))
+        .unwrap();
+    world.git(&["update-ref", "refs/heads/lane/P1/alpha", base.trim()]);
+    date_files_below(&world.work().join(".git/refs"), stopped_at(&world));
+    let (code, said) = world.output(&["resume", world.run().unwrap().0.as_str()]);
+    assert_eq!(code, Some(7), "{said}");
+    assert_eq!(world.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]), "refs/heads/main\n", "{said}");
+}
+
+fn stopped_at(world: &World) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(world.records().pop().unwrap().at.unix_millis().unsigned_abs())
 }

@@ -230,17 +230,22 @@ pub(super) fn in_another_boot(path: &Path, bytes: Vec<u8>) -> Vec<u8> {
         return bytes;
     };
     let other = "00000000-0000-4000-8000-000000000000";
-    text.split_inclusive('\n').map(|line| sealed_again(line, boot.trim(), other)).collect::<String>().into_bytes()
+    replaced(text, [boot.trim().to_owned(), other.to_owned()]).into_bytes()
 }
 
-/// The line with another boot in it, under a checksum that fits if one did before.
-fn sealed_again(line: &str, boot: &str, other: &str) -> String {
-    let changed = line.replace(boot, other);
-    let (Some((body, _)), Some((old, sum))) = (changed.rsplit_once(",\"crc\":\""), line.rsplit_once(",\"crc\":\""))
+/// A text of a run with one text in place of another.
+pub(super) fn replaced(text: &str, [old, new]: [String; 2]) -> String {
+    text.split_inclusive('\n').map(|line| sealed_again(line, &old, &new)).collect()
+}
+
+/// The line, under a checksum that fits if one did before.
+fn sealed_again(line: &str, old: &str, new: &str) -> String {
+    let changed = line.replace(old, new);
+    let (Some((body, _)), Some((was, sum))) = (changed.rsplit_once(",\"crc\":\""), line.rsplit_once(",\"crc\":\""))
     else {
         return changed;
     };
-    if !sum.starts_with(&format!("{:08x}", crc32fast::hash(old.as_bytes()))) {
+    if !sum.starts_with(&format!("{:08x}", crc32fast::hash(was.as_bytes()))) {
         return changed;
     }
     let end = &sum[8..];

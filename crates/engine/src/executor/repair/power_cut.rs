@@ -45,14 +45,15 @@ impl Executor {
                 note(self.repository.remove_dead_branch_lock(branch, outage).map(|()| Vec::new()).map_err(Into::into));
             }
         }
+        // Before branches are set again: what was set after the outage is no remnant.
+        for lane in self.plan.indices() {
+            note(self.delete_references_again(lane, state, outage).map(|()| Vec::new()));
+        }
         let known: HashSet<CommitId> = records.iter().flat_map(|record| heads_in(&record.event)).collect();
         for (lane, branch, head) in &heads {
             // The branches of a merged lane are deleted one after the other.
             let make = state.lane(*lane).is_left_to_do();
             note(self.recover_branch(*lane, branch, (head, &known), (make, outage)));
-        }
-        for lane in self.plan.indices() {
-            note(self.delete_references_again(lane, state, outage).map(|()| Vec::new()));
         }
         for (context, holding) in at_rest {
             note(self.recover_worktree(holding, context, outage));
