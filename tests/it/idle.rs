@@ -23,6 +23,10 @@ fn idle_agent_is_not_merged_and_its_output_shown() {
         ("true", "said nothing"),
         ("echo 'API Error: 529 overloaded'", "it said: API Error: 529 overloaded"),
         ("echo out > ignored.log; git commit --quiet --allow-empty --message nothing; echo Done.", "it said: Done."),
+        (
+            "echo out > ignored.log",
+            "changed no file but what git ignores: ignored.log (ignored by .gitignore:2), and said nothing",
+        ),
     ] {
         let env = TestEnv::new();
         env.plan(&plan_of(script, ""));
@@ -35,6 +39,34 @@ fn idle_agent_is_not_merged_and_its_output_shown() {
         assert!(failures(&env).iter().all(|failure| failure.contains(said)), "{script}: {:?}", failures(&env));
     }
 }
+
+/// Others, and so the gates of CI, have no such rules.
+#[test]
+fn new_files_that_only_the_user_ignores_are_named_and_taken() {
+    for (take, files) in [("", "main.txt"), ("take = [\"lib\"]", "lib/new.txt main.txt")] {
+        let env = TestEnv::new();
+        env.write("scratch/rules", "lib/\n*.sql\n*.log\n*~\n.env\n");
+        env.git(&["config", "core.excludesFile", env.path("scratch/rules").to_str().expect("UTF-8")]);
+        env.write("repo/lanewright.toml", format!("copy = [\".env\"]\n{take}\n"));
+        env.write("repo/.env", "x");
+        let script = "mkdir lib db; for file in lib/new.txt main.txt db/x.sql a.log main.txt~; do echo 1 > $file; done";
+        env.plan(&format!("[[lane]]\nid = \"A\"\ncommand = '{script}'\n"));
+        env.execute(&[]).exits(0);
+        let notes = env.events("noted");
+        let mut notes = notes.iter().filter_map(|note| note["message"].as_str());
+        let left_out = notes.find(|note| note.starts_with("left out of the work: ")).expect("a note");
+        let rules = env.path("scratch/rules").display().to_string();
+        assert!(left_out.contains(&format!("db/x.sql (ignored by {rules}:2)")), "{left_out}");
+        assert_eq!(left_out.contains(&format!("lib/ (ignored by {rules}:1)")), take.is_empty(), "{left_out}");
+        assert!(![".env (", "a.log (", "main.txt~"].iter().any(|other| left_out.contains(other)), "{left_out}");
+        let merged = env.files("main");
+        let merged: Vec<&str> = merged.iter().map(String::as_str).filter(|file| !BEFORE.contains(file)).collect();
+        assert_eq!(merged.join(" "), files);
+    }
+}
+
+/// What the repository has before any lane.
+const BEFORE: [&str; 2] = [".gitignore", "README.md"];
 
 #[test]
 fn retry_after_no_change_quotes_agents_question() {

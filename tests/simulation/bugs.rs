@@ -244,9 +244,10 @@ pub fn event_as_seen(event: Event, bug: Option<Bug>) -> Event {
             remarks.iter_mut().for_each(|remark| remark.id = format!("{} of {head}", remark.id));
             Event::FeedbackReceived { lane, head, remarks }
         }
-        (Event::WorkCommitted { lane, agent, head, changed, prohibited, size, .. }, Some(Bug::IdleAgentIsDone)) => {
-            Event::WorkCommitted { lane, agent, head, changed, prohibited, idle: Idle::No, size }
-        }
+        (
+            Event::WorkCommitted { lane, agent, head, changed, prohibited, ignored, size, .. },
+            Some(Bug::IdleAgentIsDone),
+        ) => Event::WorkCommitted { lane, agent, head, changed, prohibited, idle: Idle::No, ignored, size },
         (event, _) => event,
     }
 }

@@ -102,7 +102,16 @@ pub fn answer(action: &Action, state: &RunState, commit: &CommitId) -> Vec<Event
         Action::CommitWork(lane, agent) => {
             let (lane, agent, head) = (id(lane), name(lane, agent), commit.clone());
             let changed = vec!["src/a.rs".to_owned()];
-            Event::WorkCommitted { lane, agent, head, changed, prohibited: vec![], idle: Idle::No, size: None }
+            Event::WorkCommitted {
+                lane,
+                agent,
+                head,
+                changed,
+                prohibited: vec![],
+                idle: Idle::No,
+                ignored: vec![],
+                size: None,
+            }
         }
         Action::Snapshot { lane, agent, reason } => snapshot(id(lane), name(lane, agent), *reason, commit),
         Action::MergeAgent(lane, agent) => {

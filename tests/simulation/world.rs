@@ -531,6 +531,7 @@ impl World {
             changed: vec![],
             prohibited: vec![],
             idle,
+            ignored: vec![],
             size,
         }]
     }

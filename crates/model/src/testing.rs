@@ -260,6 +260,7 @@ impl Story {
             changed: vec!["src/auth.ts".to_owned()],
             prohibited: Vec::new(),
             idle: Idle::No,
+            ignored: Vec::new(),
             size: None,
         })
         .then(Event::AgentMerged { lane: lane(id), agent: agent("engineer"), head: commit('c') })

@@ -183,10 +183,14 @@ impl Executor {
             let names = listed(&state_files, FILES);
             events.push(self.note(lane, format!("state files in the worktree of {name} are not committed: {names}")));
         }
+        let ignored = match idle {
+            Idle::No => Vec::new(),
+            _ => self.repository.ignored_in(&worktree.path)?.iter().map(ToString::to_string).collect(),
+        };
         let (at, agent, head) = (agent, name.clone(), committed.head);
         events.extend(noted);
         let size = plan.agents[at].candidate.map(|_| self.size_between(start, &head)).transpose()?;
-        events.push(Event::WorkCommitted { lane: id, agent, head, changed, prohibited, idle, size });
+        events.push(Event::WorkCommitted { lane: id, agent, head, changed, prohibited, idle, ignored, size });
         Ok(events)
     }
 

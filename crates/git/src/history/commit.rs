@@ -14,8 +14,8 @@ use crate::fast::libgit2::{self, IndexEntry, RefUpdate};
 use crate::history::{make_commit, remove_dead_locks, set_own_reference};
 use crate::query::nested::{self, place_of, present_links};
 use crate::query::{
-    LINK, LeftOut, LeftOutReason, clear_flags, distrust_times, index_entries, refuse_operation, refuse_unreadable_in,
-    restore_untouched, unchanged_hook_files, untracked,
+    LINK, LeftOut, LeftOutReason, clear_flags, distrust_times, each_once, index_entries, refuse_operation,
+    refuse_unreadable_in, restore_untouched, unchanged_hook_files, untracked,
 };
 use crate::repo::{Repository, branch_reference, git_directory, holding_worktree};
 
@@ -113,7 +113,16 @@ fn stage_everything(
         Ok(!changed.iter().flatten().any(|it| it.path.ends_with(b".gitattributes")))
     };
     restore_untouched(worktree, git, (&before, &mut after), keeps_rules)?;
-    let left_out = repository.left_out_rules.left_out_of_commit(worktree, [&before, &after], &known, git)?;
+    let ignored = repository.ignored_by_user(worktree, &after)?;
+    let (taken, ignored): (Vec<_>, Vec<_>) =
+        ignored.into_iter().partition(|it| repository.left_out_rules.takes(&it.path));
+    if !taken.is_empty() {
+        let taken = taken.into_iter().map(|it| it.path).collect::<Vec<_>>().join(&0);
+        git().input(taken).args(["update-index", "--add", "-z", "--stdin"]).run()?;
+        after = index_entries(worktree)?;
+    }
+    let mut left_out = repository.left_out_rules.left_out_of_commit(worktree, [&before, &after], &known, git)?;
+    left_out.extend(each_once(ignored));
     let links = |entries: Vec<IndexEntry>| entries.into_iter().filter(|it| it.mode == LINK).map(|it| it.path);
     let known: BTreeSet<Vec<u8>> = links(before).chain(left_out.iter().flat_map(|it| it.files.clone())).collect();
     // Git has staged a link to a commit that is nowhere else.

@@ -168,6 +168,11 @@ pub(crate) fn note_copied<'p>(
     note(worktree, FROM_HOOK, &all)
 }
 
+/// The paths of the files copied into `worktree`.
+pub(crate) fn copied(worktree: &Path) -> Result<BTreeSet<Vec<u8>>> {
+    Ok(noted(worktree, COPIED)?.into_keys().collect())
+}
+
 /// The files copied into `worktree` that commits which lead to `head`, and to none of the `known` commits, hold: as they were
 /// copied, or added although git ignores them. Commits count that remove them again, because history keeps what they held.
 /// `of_agent` is the last one that may be the agent's own, and `changed` are the paths in which `head` differs.

@@ -147,22 +147,36 @@ fn listed(line: &[u8]) -> Option<IndexEntry> {
 /// Whether `worktree` holds anything that its index does not name: a file, ignored or not, or an empty directory.
 pub(crate) fn has_untracked(worktree: &Path) -> Result<bool> {
     let tracked = index_entries(worktree)?.into_iter().map(|entry| entry.path).collect();
-    Ok(holds_untracked(worktree, b"", &tracked))
+    Ok(find_untracked(worktree, b"", &tracked, &mut |_| true))
 }
 
-/// The same for a directory, whose path in the worktree is `prefix`; also where it cannot be read.
-fn holds_untracked(directory: &Path, prefix: &[u8], tracked: &BTreeSet<Vec<u8>>) -> bool {
-    let is_untracked = |entry: fs::DirEntry| {
+/// Gives `found` what is not `tracked` in a directory, whose path in the worktree is `prefix`, until it returns true: files,
+/// directories without a tracked file, and what cannot be read. Returns whether it did.
+pub(crate) fn find_untracked(
+    directory: &Path,
+    prefix: &[u8],
+    tracked: &BTreeSet<Vec<u8>>,
+    found: &mut impl FnMut(Vec<u8>) -> bool,
+) -> bool {
+    let Ok(entries) = fs::read_dir(directory) else { return found(prefix.to_vec()) };
+    for entry in entries {
+        let Ok(entry) = entry else { return found(prefix.to_vec()) };
         let path = [prefix, entry.file_name().as_bytes()].concat();
         if tracked.contains(&path) || path == b".git" {
-            return false;
+            continue;
         }
         let below = [&path, &b"/"[..]].concat();
         let is_above_tracked = tracked.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below));
-        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        !is_above_tracked || !is_directory || holds_untracked(&entry.path(), &below, tracked)
-    };
-    fs::read_dir(directory).map_or(true, |mut entries| entries.any(|entry| entry.map_or(true, is_untracked)))
+        let ends = if is_above_tracked && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            find_untracked(&entry.path(), &below, tracked, found)
+        } else {
+            found(path)
+        };
+        if ends {
+            return true;
+        }
+    }
+    false
 }
 
 /// Has git read every file of `worktree` again, whatever the index in the file `index` knows of it, where a program can

@@ -25,7 +25,7 @@ pub struct LeftOut {
     pub(crate) files: Vec<Vec<u8>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeftOutReason {
     /// Programs make its files again.
     Tree,
@@ -33,18 +33,21 @@ pub enum LeftOutReason {
     Editor,
     /// It was copied from the checkout, where git ignores it.
     Copied,
+    /// Git ignores it because of this line of an ignore file.
+    Ignored(String),
     /// It has that many bytes.
     Large(u64),
 }
 
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.reason {
+        match &self.reason {
             LeftOutReason::Tree if !self.path.ends_with('/') => write!(f, "{} (a link)", self.path),
             LeftOutReason::Tree => write!(f, "{} ({})", self.path, counted(self.files.len(), "file")),
             LeftOutReason::Editor => write!(f, "{}", self.path),
             LeftOutReason::Copied => write!(f, "{} (copied from the checkout)", self.path),
-            LeftOutReason::Large(size) if size < 10_000_000 => write!(f, "{} ({} kB)", self.path, size.div_ceil(1000)),
+            LeftOutReason::Ignored(rule) => write!(f, "{} (ignored by {rule})", self.path),
+            LeftOutReason::Large(size) if *size < 10_000_000 => write!(f, "{} ({} kB)", self.path, size.div_ceil(1000)),
             LeftOutReason::Large(size) => write!(f, "{} ({} MB)", self.path, size / 1_000_000),
         }
     }
@@ -332,6 +335,14 @@ fn is_suspicious(path: &[u8]) -> bool {
         || is_of_editor(path)
         || may_be_link_to_tree(path)
         || slashes().any(|at| is_tree(&path[..=at]))
+}
+
+/// Whether what is at `path`, a file or a directory, which is untracked, is made again by programs or was left by an editor.
+pub(crate) fn is_made_again(worktree: &Path, path: &[u8]) -> bool {
+    let place = worktree.join(OsStr::from_bytes(path));
+    let is_cache = || regular_file::read(place.join("CACHEDIR.TAG")).is_ok_and(|text| text.starts_with(CACHE));
+    let is_environment = || place.join(OsStr::from_bytes(VIRTUAL_ENVIRONMENT)).is_file();
+    is_of_editor(path) || is_tree(&[path, b"/"].concat()) || is_environment() || is_cache()
 }
 
 /// Whether a directory, whose path ends with `/`, is to be left out because of its name.

@@ -4,6 +4,7 @@ pub(crate) mod commits;
 pub(crate) mod differences;
 pub(crate) mod generated_files;
 pub(crate) mod head;
+pub(crate) mod ignored;
 pub(crate) mod index;
 pub(crate) mod left_out;
 pub(crate) mod name_clashes;
@@ -19,6 +20,7 @@ pub(crate) use generated_files::{
     unchanged_hook_files,
 };
 pub(crate) use head::{Head, head_of};
+pub(crate) use ignored::each_once;
 pub(crate) use index::{
     clear_flags, clear_flags_in, copy_index, distrust_times, entries_in, has_flags, has_untracked, index_entries,
     is_untouched, restore_untouched,

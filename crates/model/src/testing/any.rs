@@ -410,7 +410,16 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
             .prop_map(|(lane, agent, from, to)| Event::AgentMoved { lane, agent, from, to }),
         (any_lane(), any_agent(), files.clone(), files).prop_map(|(lane, agent, changed, prohibited)| {
             let size = Some(ChangeSize { files: 1, added: changed.len() as u64, removed: 0 });
-            Event::WorkCommitted { lane, agent, head: commit('6'), changed, prohibited, idle: Idle::No, size }
+            Event::WorkCommitted {
+                lane,
+                agent,
+                head: commit('6'),
+                changed,
+                prohibited,
+                idle: Idle::No,
+                ignored: vec![],
+                size,
+            }
         }),
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::AgentMerged { lane, agent, head: commit('7') }),
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::AgentReset { lane, agent, head: commit('8') }),

@@ -235,6 +235,7 @@ fn work() -> Vec<Event> {
             changed: vec!["a \"b\"".into()],
             prohibited: vec![".git/x".into()],
             idle: Idle::No,
+            ignored: vec![],
             size: None,
         },
         Event::SnapshotTaken {
@@ -484,7 +485,8 @@ fn latest() -> Vec<Event> {
             head: commit('c'),
             changed: vec!["src/lib.rs".into()],
             prohibited: vec![],
-            idle: Idle::No,
+            idle: Idle::Agent,
+            ignored: vec!["a.sql (ignored by .gitignore:1)".into()],
             size: Some(ChangeSize { files: 1, added: 3, removed: 1 }),
         },
         Event::CandidatePicked { lane: lane(), agent: agent() },

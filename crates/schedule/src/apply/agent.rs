@@ -48,10 +48,10 @@ impl<'a> Worker<'a> {
     pub(super) fn apply(&mut self, event: &Event) -> Result<(), Fault> {
         match event {
             Event::PersonAsked { .. } => return self.asked(),
-            Event::WorkCommitted { head, changed, prohibited, idle, size, .. } => {
+            Event::WorkCommitted { head, changed, prohibited, idle, ignored, size, .. } => {
                 self.agent().changed.clone_from(changed);
                 self.agent().size = *size;
-                return self.committed(head, prohibited, *idle);
+                return self.committed(head, prohibited, (*idle, ignored));
             }
             Event::SnapshotTaken { reason: SnapshotReason::External, .. } => self.keep_snapshots(),
             Event::SnapshotTaken { reason: SnapshotReason::Candidate, commit, reference, .. }
@@ -122,7 +122,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    fn committed(&mut self, head: &CommitId, prohibited: &[String], idle: Idle) -> Result<(), Fault> {
+    fn committed(&mut self, head: &CommitId, prohibited: &[String], idle: (Idle, &[String])) -> Result<(), Fault> {
         self.advance(AgentPhase::Validating)?;
         if self.lane.shares_worktree(self.at) {
             self.state.work.set_head(head);
@@ -140,7 +140,7 @@ impl<'a> Worker<'a> {
     }
 
     /// What comes next where the work fails before any gate runs.
-    fn objection(&self, prohibited: &[String], idle: Idle) -> Option<AgentStep> {
+    fn objection(&self, prohibited: &[String], (idle, ignored): (Idle, &[String])) -> Option<AgentStep> {
         let (worker, plan) = (&self.state.agents()[self.at], self.agent_plan());
         if !prohibited.is_empty() {
             return Some(AgentStep::Judging(prohibited_failure(prohibited)));
@@ -152,7 +152,7 @@ impl<'a> Worker<'a> {
         let unchanged = if writes && worker.claims_missing_work(plan.tasks.len()) {
             Failure::new(FailureKind::Report, "says COMPLETE, but changed and committed nothing")
         } else if is_idle {
-            idle_failure(plan, &worker.refusals, &worker.said)
+            idle_failure(plan, (&worker.refusals, ignored), &worker.said)
         } else {
             return None;
         };

@@ -67,8 +67,16 @@ fn event_outside_the_table_of_phases_is_a_fault() {
     let (agent, changed, prohibited) = (AgentName::new("engineer").unwrap(), vec![], vec![]);
     let (from, to) = (AgentPhase::Initialized, AgentPhase::Validating);
     let fault = Fault::ImpossiblePhase { lane: id(), agent: agent.clone(), from, to };
-    let event =
-        Event::WorkCommitted { lane: id(), agent, head: commit(1), changed, prohibited, idle: Idle::No, size: None };
+    let event = Event::WorkCommitted {
+        lane: id(),
+        agent,
+        head: commit(1),
+        changed,
+        prohibited,
+        idle: Idle::No,
+        ignored: vec![],
+        size: None,
+    };
     let mut worker = Worker { plan: &plan, lane: &plan.lanes[0], state: &mut state, at: 0 };
     assert_eq!(worker.apply(&event), Err(fault));
 }
@@ -85,6 +93,7 @@ fn work_outside_owns_is_refused() {
             changed,
             prohibited,
             idle: Idle::No,
+            ignored: vec![],
             size: None,
         };
         let prepare = |state: &mut LaneState| {
@@ -118,7 +127,16 @@ fn work_outside_owns_is_refused() {
 fn several_refusals_without_a_change_block_the_agent() {
     let step = |refused_calls: u64, refusals: &[&str], idle: Idle| {
         let (agent, changed, prohibited) = (AgentName::new("engineer").unwrap(), Vec::new(), Vec::new());
-        let event = Event::WorkCommitted { lane: id(), agent, head: commit(1), changed, prohibited, idle, size: None };
+        let event = Event::WorkCommitted {
+            lane: id(),
+            agent,
+            head: commit(1),
+            changed,
+            prohibited,
+            idle,
+            ignored: vec![],
+            size: None,
+        };
         let refusal = |reason: &&str| Refusal { call: "[Write] a.txt".into(), reason: (*reason).to_owned() };
         let usage = Usage { refused_calls, ..Usage::default() };
         let refusals = refusals.iter().map(refusal).collect();

@@ -2,6 +2,7 @@
 
 use lanewright_model::event::{AgentReport, Reading, SnapshotReason};
 use lanewright_model::job::TAIL_LINES;
+use lanewright_model::text::listed;
 use lanewright_model::{Agent, ExitCause, Failure, FailureKind, JobExit, Round, Transcript};
 
 use crate::state::agent::{AgentStep, Refusals};
@@ -99,11 +100,18 @@ pub(crate) fn last_words(exit: &JobExit, words: Words<'_>, streams: bool) -> Vec
 /// How much of the end of an agent's words the message of a failure has, in characters; its log has all of them.
 const QUOTED: usize = 300;
 
-/// That the tasks of `agent` changed no file, with what it was refused and what it said.
-pub(crate) fn idle_failure(agent: &Agent, refusals: &Refusals, said: &[String]) -> Failure {
+/// How many files that git ignores it names.
+const NAMED: usize = 5;
+
+/// That the tasks of `agent` changed no file, with what it was refused, what git ignored of it, and what it said.
+pub(crate) fn idle_failure(agent: &Agent, (refusals, ignored): (&Refusals, &[String]), said: &[String]) -> Failure {
     let what =
         if agent.first_own_task() == agent.last_own_task() { "changed no file" } else { "no task changed a file" };
-    let what = refusals.lines().iter().fold(what.to_owned(), |what, line| format!("{what}; refused: {line}"));
+    let what = match ignored {
+        [] => what.to_owned(),
+        ignored => format!("{what} but what git ignores: {}", listed(ignored, NAMED)),
+    };
+    let what = refusals.lines().iter().fold(what, |what, line| format!("{what}; refused: {line}"));
     let words = said.join(" ");
     // A question comes last.
     let cut = words.char_indices().rev().nth(QUOTED - 1).map_or(0, |(at, _)| at);

@@ -52,6 +52,7 @@ fn events() -> impl Strategy<Value = Event> {
         (lanes(), prop::collection::vec(any::<String>(), 0..4), prop::sample::select(Idle::ALL)).prop_map(
             |(lane, changed, idle)| Event::WorkCommitted {
                 size: None,
+                ignored: vec![],
                 lane,
                 agent: agent(),
                 head: commit('e'),

@@ -117,7 +117,8 @@ fn report_message_precedes_output() {
 fn an_idle_agent_is_quoted_from_the_end() {
     let mut agent = lane("A", &[], 1, &[]).agents.remove(0);
     let told = |agent: &Agent, said: &[&str]| {
-        idle_failure(agent, &Refusals::default(), &said.iter().map(|line| line.to_string()).collect::<Vec<_>>())
+        let said = said.iter().map(|line| line.to_string()).collect::<Vec<_>>();
+        idle_failure(agent, (&Refusals::default(), &[]), &said)
     };
     assert_eq!(told(&agent, &[]).message, "changed no file, and said nothing");
     assert_eq!(told(&agent, &["Which", "one?"]).message, "changed no file; it said: Which one?");
@@ -125,6 +126,10 @@ fn an_idle_agent_is_quoted_from_the_end() {
     let long = "é".repeat(QUOTED + 1);
     assert_eq!(told(&agent, &[&long[2..]]).message, format!("changed no file; it said: {}", &long[2..]));
     assert_eq!(told(&agent, &[&long]).message, format!("changed no file; it said: …{}", &long[2..]));
+    let ignored = ["a.sql (ignored by .gitignore:1)".to_owned()];
+    let with_ignored = idle_failure(&agent, (&Refusals::default(), &ignored), &[]).message;
+    let ignores = "changed no file but what git ignores: a.sql (ignored by .gitignore:1), and said nothing";
+    assert_eq!(with_ignored, ignores);
     let second = lanewright_model::Task { id: TaskId::new("2").unwrap(), ..agent.tasks[0].clone() };
     agent.tasks.push(second);
     assert_eq!(told(&agent, &[]).message, "no task changed a file, and said nothing");

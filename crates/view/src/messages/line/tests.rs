@@ -77,6 +77,7 @@ fn annotations_have_locations() {
             changed: vec![],
             prohibited: paths.clone(),
             idle: Idle::Agent,
+            ignored: vec![],
             size: None,
         })
         .then(Event::FailureNoted {
