@@ -29,8 +29,20 @@ fn with_remote() -> TestEnv {
 #[test]
 fn pre_push_hook_judges_the_files_of_the_lane() {
     let env = with_remote();
-    hook(&env, "pre-push", "[ -e a ] || { echo \"no file a in $PWD\" >&2; exit 1; }");
-    env.execute(&["--merge", "pr"]).exits(0);
+    // A hook gets the variables of a lane where those of this process lead to the checkout.
+    env.write("repo/.venv/bin/x", "");
+    fs::create_dir_all(env.path("repo/.git/a=b c")).expect("a directory");
+    env.git(&["config", "core.hooksPath", env.path("repo/.git/a=b c").to_str().expect("UTF-8")]);
+    hook(
+        &env,
+        "pre-push",
+        "echo \"$1 ${LANEWRIGHT_HOOK-none}\" >> \"$SCRATCH/ran\"; [ -e a ] || { echo \"no file a in $PWD\" >&2; exit 1; }",
+    );
+    fs::rename(env.path("repo/.git/hooks/pre-push"), env.path("repo/.git/a=b c/pre-push")).expect("renamed");
+    let plan = env.path("plan.toml");
+    let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1", "--merge", "pr"];
+    env.lanewright_with(&start, |command| command.env("VIRTUAL_ENV", env.path("repo/.venv"))).exits(0);
+    assert_eq!(env.scratch("ran"), "origin none\n");
 }
 
 /// As an active `.venv` has it.

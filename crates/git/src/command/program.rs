@@ -1,5 +1,6 @@
 //! The git program: the one place that starts it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -71,7 +72,7 @@ const CAREFUL: &[&str] = &[
 #[derive(Debug, Clone)]
 pub(crate) struct Git<'a> {
     directory: &'a Path,
-    configuration: Vec<&'a str>,
+    configuration: Vec<Cow<'a, str>>,
     arguments: Vec<OsString>,
     variables: Vec<(&'static str, OsString)>,
     /// What hooks get of the variables of this process; `None`: nothing.
@@ -97,7 +98,7 @@ impl<'a> Git<'a> {
     pub(crate) fn searching(directory: &'a Path) -> Self {
         Self {
             directory,
-            configuration: CONFIGURATION.to_vec(),
+            configuration: CONFIGURATION.iter().copied().map(Cow::from).collect(),
             arguments: Vec::new(),
             variables: Vec::new(),
             for_hooks: BTreeMap::new(),
@@ -120,14 +121,14 @@ impl<'a> Git<'a> {
         self
     }
 
-    pub(crate) fn configured(mut self, setting: &'a str) -> Self {
-        self.configuration.push(setting);
+    pub(crate) fn configured(mut self, setting: impl Into<Cow<'a, str>>) -> Self {
+        self.configuration.push(setting.into());
         self
     }
 
     /// Compares files with the index as carefully as git can, whatever the user's settings are.
     pub(crate) fn comparing_carefully(mut self) -> Self {
-        self.configuration.extend(CAREFUL);
+        self.configuration.extend(CAREFUL.iter().copied().map(Cow::from));
         self
     }
 
@@ -282,7 +283,7 @@ impl<'a> Git<'a> {
         command.envs(named_places(self.directory, self.searches_upwards).into_iter().flatten());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.arg("-C").arg(self.directory);
-        command.args(self.configuration.iter().flat_map(|setting| ["-c", setting]));
+        command.args(self.configuration.iter().flat_map(|setting| ["-c", setting.as_ref()]));
         command.args(&self.arguments);
         command.stdin(match (&self.input, self.stdin) {
             (Some(bytes), _) => {

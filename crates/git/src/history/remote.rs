@@ -15,7 +15,7 @@ use lanewright_model::time::exact;
 use tempfile::TempDir;
 
 use crate::command::{Git, GitError, ProgramError, Result, io_error, path_text};
-use crate::repo::{Repository, commit_id, hook, hook_with_variables, said_by_hook};
+use crate::repo::{Repository, commit_id, giving_hook, hook, said_by_hook};
 
 /// How long a command may take that reaches a remote.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -174,11 +174,10 @@ impl Remote {
         let hooks = requests.iter().any(|request| request.hooks);
         let hook = if hooks { hook(&self.repository, worktree, "pre-push")? } else { None };
         let variables = of_lane.map(|place| self.repository.variables_at(place)).unwrap_or_default();
-        let moved = hook.as_ref().filter(|_| !variables.is_empty());
-        let moved =
-            moved.map(|place| hook_with_variables(&self.repository, ("pre-push", place), &variables)).transpose()?;
-        let setting = moved.as_ref().map(|directory| format!("core.hooksPath={}", directory.path().display()));
-        let git = setting.iter().fold(git, |git, setting| git.configured(setting));
+        let git = match hook.as_ref().filter(|_| !variables.is_empty()) {
+            Some(place) => giving_hook(git, &self.repository, ("pre-push", place), &variables)?,
+            None => git,
+        };
         let git = if hooks { git } else { git.without_hooks().arg("--no-verify") };
         let grafts = self.grafts(requests)?;
         let git = match &grafts {

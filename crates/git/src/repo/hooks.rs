@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, Permissions};
+use std::fs::Permissions;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::atomic;
+use lanewright_files::{atomic, directory, regular_file};
 use lanewright_model::text::shell_line;
 use rustix::fs::{Access, access};
-use tempfile::TempDir;
 
-use crate::command::{Git, GitError, Result, io_error};
+use crate::command::{Git, GitError, Result};
 use crate::repo::Repository;
 
 /// How many lines of what a hook prints are shown, the last ones.
@@ -40,27 +40,40 @@ pub(crate) fn hook(repository: &Repository, worktree: &Path, name: &'static str)
     Ok((place.is_file() && access(&place, Access::EXEC_OK).is_ok()).then_some(place))
 }
 
-/// A directory for `core.hooksPath` whose hook `name` runs the one at `place` with `variables`. Git itself keeps those of this
-/// process: programs by which it reaches a remote may be in the user's checkout.
-pub(crate) fn hook_with_variables(
+/// Has `git`, which runs the hook `name` at `place`, run it with `variables`. Git itself keeps those of this process: programs by
+/// which it reaches a remote may be in the user's checkout.
+///
+/// # Errors
+/// The script that git runs instead cannot be written.
+pub(crate) fn giving_hook<'a>(
+    git: Git<'a>,
     repository: &Repository,
     (name, place): (&str, &Path),
     variables: &BTreeMap<&str, Option<String>>,
-) -> Result<TempDir> {
-    let parent = repository.common_dir();
-    let directory = tempfile::Builder::new().prefix("lanewright-hooks-").tempdir_in(parent);
-    let directory = directory.map_err(io_error("create a directory in", parent))?;
-    let mut words = vec!["exec".to_owned(), "env".to_owned()];
+) -> Result<Git<'a>> {
+    let directory = repository.own_directory()?.join("hooks");
+    directory::create_directory(&directory)?;
+    let script = directory.join(name);
+    let text = format!("#!/bin/sh\neval \"${COMMAND}\"\n");
+    if !regular_file::read(&script).is_ok_and(|known| known == text.as_bytes()) {
+        atomic::write_with(&script, |mut file| {
+            file.set_permissions(Permissions::from_mode(0o700))?;
+            file.write_all(text.as_bytes())
+        })?;
+    }
+    let mut words = vec!["exec".to_owned(), "env".to_owned(), "-u".to_owned(), COMMAND.to_owned()];
     let gone = variables.iter().filter(|(_, value)| value.is_none());
     words.extend(gone.flat_map(|(name, _)| ["-u".to_owned(), (*name).to_owned()]));
     words.extend(variables.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?))));
+    // `env` takes a path with `=` for a variable.
+    words.extend(["sh", "-c", "exec \"$0\" \"$@\""].map(str::to_owned));
     words.push(place.to_string_lossy().into_owned());
-    let script = directory.path().join(name);
-    let text = format!("#!/bin/sh\n{} \"$@\"\n", shell_line(words.iter().map(String::as_str)));
-    atomic::write(&script, text.as_bytes())?;
-    fs::set_permissions(&script, Permissions::from_mode(0o700)).map_err(io_error("make executable", &script))?;
-    Ok(directory)
+    let command = format!("{} \"$@\"", shell_line(words.iter().map(String::as_str)));
+    Ok(git.configured(format!("core.hooksPath={}", directory.display())).variable(COMMAND, command))
 }
+
+/// The variable with the command of a script of Lanewright's that git runs as a hook.
+const COMMAND: &str = "LANEWRIGHT_HOOK";
 
 /// The end of what a hook printed, on one line behind a colon, without what git adds to it; empty if it printed nothing.
 pub(crate) fn said_by_hook(printed: &str) -> String {

@@ -17,7 +17,7 @@ pub(crate) use configuration::{
 };
 pub(crate) use git_dir::{WorktreeEntry, entry_named_by, git_directory, head_log, registered_place, same_place};
 pub(crate) use handles::Handles;
-pub(crate) use hooks::{hook, hook_with_variables, place_of_hook, said_by_hook};
+pub(crate) use hooks::{giving_hook, hook, place_of_hook, said_by_hook};
 pub(crate) use known_objects::{DurableObjects, RecentObjects, loose};
 pub(crate) use left_out_rules::LeftOutRules;
 pub(crate) use lock::{Guarded, holding, holding_worktree};
