@@ -110,7 +110,6 @@ fn copied_file_that_an_agent_commits_is_not_merged() {
         "git add -f .env".to_owned(),
         format!("echo KEY=2 >> .env; git add -f .env; {commit}"),
         format!("echo > .gitignore; git add .; {commit}"),
-        // It would stay in the history.
         format!("git add -f .env; {commit}; git rm --quiet --cached .env; {commit}"),
         format!(
             "git switch -qc x; git commit -qm x --allow-empty; git switch -q -; git add a; {commit}; \
@@ -139,6 +138,33 @@ fn copied_file_that_an_agent_commits_is_not_merged() {
         env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo a > a; {way}; git add .; {commit}'\n"));
         env.execute(&["--base", "main"]).exits(0);
         assert!(env.holds("main", ".env"), "{way}");
+    }
+}
+
+/// The same content under another name: left out, or a failure where the agent commits it.
+#[test]
+fn copied_content_is_not_merged_under_another_name() {
+    let commit = "git add x; git commit --quiet -m mine";
+    for (way, failures) in [
+        ("true".to_owned(), 0),
+        ("git add x".to_owned(), 0),
+        (commit.to_owned(), 1),
+        // It would stay in the history.
+        (format!("{commit}; git rm --quiet --cached x; git commit --quiet -m gone"), 1),
+    ] {
+        let env = environment("copy = [\".env\", \"sample.log\"]\n");
+        env.write("repo/.env", "KEY=secret\n");
+        env.write("repo/sample.txt", "of no value\n");
+        env.commit("sample");
+        env.write("repo/sample.log", "of no value\n");
+        env.plan(&format!(
+            "[[lane]]\nid = \"A\"\nretries = 1\ncommand = '''\
+             cp sample.log a; [ $LANEWRIGHT_ATTEMPT = 2 ] || {{ cp .env x; {way}; }}'''\n"
+        ));
+        env.execute(&[]).exits(0).says(&["x (copied from the checkout)"]);
+        assert_eq!(env.events("failure_noted").len(), failures, "{way}");
+        assert!(env.holds("main", "a"), "{way}");
+        assert_eq!(env.git(&["log", "--format=%h", "main", "--", "x"]), "", "{way}");
     }
 }
 

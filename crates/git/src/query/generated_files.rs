@@ -5,7 +5,7 @@
 //! is not uncommitted work either. A hook that fails does not undo the checkout. What was copied into the worktree is in no
 //! commit of an agent's work either, also if the agent makes the commit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
@@ -17,8 +17,8 @@ use lanewright_model::CommitId;
 use lanewright_model::time::exact;
 
 use crate::command::{Git, ProgramError, Result, io_error, nul_separated, path_text};
-use crate::fast::libgit2;
-use crate::query::{differing_from_head, has_real_parents, ignored_if_new, ignored_there, split_tab};
+use crate::fast::libgit2::{self, IndexEntry};
+use crate::query::{differing_from_head, has_real_parents, ignored_if_new, ignored_there, index_entries, split_tab};
 use crate::repo::{Repository, git_directory, place_of_hook};
 
 /// Paths and the names of the blobs that they hold; an empty name: nothing is there.
@@ -71,6 +71,7 @@ pub(crate) fn forget_generated(worktree: &Path, keeps_ignored: bool) -> Result<(
         return Ok(());
     }
     atomic::remove_durably(&git_directory(worktree)?.join(COPIED))?;
+    atomic::remove_durably(&git_directory(worktree)?.join(DISTINCT))?;
     Ok(atomic::remove_durably(&git_directory(worktree)?.join(FROM_HOOK))?)
 }
 
@@ -142,6 +143,9 @@ pub fn forget_uncommitted(worktree: &Path) -> Result<()> {
 /// How many copied files are compared with what was copied at each commit.
 const MOST_COPIED: usize = 256;
 
+/// How many bytes a copied file has at least that no other file holds by chance.
+const LEAST_DISTINCT: u64 = 8;
+
 /// Notes that `paths` were copied from the worktree `from`, those that are true now and else earlier, so that no commit of an
 /// agent's work holds them as they are, also if the agent changes what git ignores. Of many, those that are least deep: what
 /// is in trees of thousands of files is left out or is no secret.
@@ -163,6 +167,15 @@ pub(crate) fn note_copied<'p>(
     let known = contents(from, paths)?;
     copied.extend(known.clone());
     note(worktree, COPIED, &copied)?;
+    let mut distinct = noted(worktree, DISTINCT)?;
+    let tracked = index_entries(worktree)?;
+    let tracked: HashSet<git2::Oid> = tracked.iter().filter_map(|entry| entry.object).collect();
+    let is_distinct = |(path, blob): &(Vec<u8>, String)| {
+        let size = fs::symlink_metadata(from.join(OsStr::from_bytes(path))).map_or(0, |file| file.len());
+        size >= LEAST_DISTINCT && blob.parse().is_ok_and(|blob| !tracked.contains(&blob))
+    };
+    distinct.extend(known.clone().into_iter().filter(is_distinct));
+    note(worktree, DISTINCT, &distinct)?;
     let mut all = noted(worktree, FROM_HOOK)?;
     all.extend(known);
     note(worktree, FROM_HOOK, &all)
@@ -171,6 +184,16 @@ pub(crate) fn note_copied<'p>(
 /// The paths of the files copied into `worktree`.
 pub(crate) fn copied(worktree: &Path) -> Result<BTreeSet<Vec<u8>>> {
     Ok(noted(worktree, COPIED)?.into_keys().collect())
+}
+
+/// The paths of `index` that hold what was copied into `worktree`, whatever their names are.
+pub(crate) fn copies_in<'i>(worktree: &Path, index: &'i [IndexEntry]) -> Result<BTreeSet<&'i [u8]>> {
+    let distinct = noted(worktree, DISTINCT)?;
+    let distinct: HashSet<git2::Oid> = distinct.values().filter_map(|blob| blob.parse().ok()).collect();
+    let is_copy = |entry: &&IndexEntry| entry.object.is_some_and(|object| distinct.contains(&object));
+    // Of most worktrees there is nothing to compare.
+    let index = if distinct.is_empty() { &[] } else { index };
+    Ok(index.iter().filter(is_copy).map(|entry| entry.path.as_slice()).collect())
 }
 
 /// The files copied into `worktree` that commits which lead to `head`, and to none of the `known` commits, hold: as they were
@@ -197,15 +220,20 @@ pub(crate) fn copied_in_commits(
     let git = git.args(["--format=", "--no-show-signature", head.as_str(), "--not"]);
     let listing = git.args(known.iter().map(CommitId::as_str)).arg("--").run()?;
     // `:MODES OBJECTS STATUS`, and the path; of a merge there are several of each, and the last object is its own.
+    let distinct = noted(worktree, DISTINCT)?;
+    let distinct: HashSet<&String> = distinct.values().collect();
     let parts: Vec<&[u8]> = nul_separated(&listing).collect();
     let (mut found, mut added) = (BTreeSet::new(), BTreeSet::new());
+    let is_addition = |status: &str| status.bytes().all(|it| it == b'A');
     for [facts, path] in parts.as_chunks().0 {
-        let Some(blob) = copied.get(*path) else { continue };
         let facts = path_text(facts);
         let mut facts = facts.rsplit(' ');
-        match (facts.next(), facts.next()) {
-            (_, Some(object)) if object == blob => drop(found.insert(path.to_vec())),
-            (Some(status), _) if status.bytes().all(|it| it == b'A') => drop(added.insert(path.to_vec())),
+        match (copied.get(*path), facts.next(), facts.next().unwrap_or_default().to_owned()) {
+            (Some(blob), _, object) if object == *blob => drop(found.insert(path.to_vec())),
+            (_, Some(status), object) if distinct.contains(&object) && is_addition(status) => {
+                found.insert(path.to_vec());
+            }
+            (Some(_), Some(status), _) if is_addition(status) => drop(added.insert(path.to_vec())),
             _ => {}
         }
     }
@@ -272,6 +300,8 @@ pub fn without_generated(worktree: &Path, head: &CommitId, paths: Vec<String>) -
 const FROM_HOOK: &str = "lanewright.hook";
 /// What was copied from the checkout; an empty name: what it held is not known.
 const COPIED: &str = "lanewright.copied";
+/// Those of the copied files whose contents are in no tracked file.
+const DISTINCT: &str = "lanewright.copied-contents";
 /// What setups and gates wrote.
 const LEFT_BEHIND: &str = "lanewright.left";
 /// What was uncommitted when the last gate ended.

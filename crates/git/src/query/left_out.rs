@@ -13,7 +13,7 @@ use lanewright_model::text::counted;
 
 use crate::command::{Git, Result, nul_separated, path_text};
 use crate::fast::libgit2::IndexEntry;
-use crate::query::{copied_in_commits, index_entries, untracked};
+use crate::query::{copied_in_commits, copies_in, index_entries, untracked};
 use crate::repo::{LeftOutRules, Repository};
 
 /// A file or a tree of new files that was left out.
@@ -50,6 +50,12 @@ impl fmt::Display for LeftOut {
             LeftOutReason::Large(size) if *size < 10_000_000 => write!(f, "{} ({} kB)", self.path, size.div_ceil(1000)),
             LeftOutReason::Large(size) => write!(f, "{} ({} MB)", self.path, size / 1_000_000),
         }
+    }
+}
+
+impl LeftOut {
+    fn copied(path: &[u8]) -> Self {
+        Self { path: path_text(path), reason: LeftOutReason::Copied, files: vec![path.to_vec()] }
     }
 }
 
@@ -160,7 +166,10 @@ impl LeftOutRules {
             None => self.is_large_on_disk(worktree, &entry.path).is_some(),
         };
         let staged_before = || before.iter().any(|entry| is_suspicious(&entry.path) || is_large(entry));
-        if !self.may_concern(worktree, new_paths(before, after).into_iter()) && !staged_before() {
+        if !self.may_concern(worktree, new_paths(before, after).into_iter())
+            && !staged_before()
+            && copies_in(worktree, after)?.is_empty()
+        {
             return Ok(Vec::new());
         }
         self.left_out_of_index(worktree, after, known, git)
@@ -179,9 +188,12 @@ impl LeftOutRules {
         let paths = index.iter().map(|entry| entry.path.as_slice());
         let is_new = |path: &&[u8]| changes.iter().all(|changes| changes.added.contains(*path));
         let (new, tracked): (Vec<&[u8]>, Vec<&[u8]>) = paths.partition(is_new);
+        let copies = copies_in(worktree, index)?;
+        let (copies, new): (Vec<&[u8]>, Vec<&[u8]>) = new.into_iter().partition(|path| copies.contains(path));
         let tracked = tracked.into_iter().collect();
         let mut left_out = self.sort_out(worktree, &new, &tracked, |files| sizes_in_index(&git, files))?;
         left_out.retain(|it| !changes.iter().any(|changes| changes.have_removed_the_like(it)));
+        left_out.extend(copies.into_iter().filter(|path| !self.takes(path)).map(LeftOut::copied));
         Ok(left_out)
     }
 
@@ -250,18 +262,15 @@ impl Repository {
         let mut copied = copied_in_commits(worktree, commits, &known, changed)?;
         copied.retain(|path| !rules.takes(path));
         if !copied.is_empty() {
-            let one = |path: &Vec<u8>| LeftOut {
-                path: path_text(path),
-                reason: LeftOutReason::Copied,
-                files: vec![path.clone()],
-            };
-            return Ok(copied.iter().map(one).collect());
+            return Ok(copied.iter().map(|path| LeftOut::copied(path)).collect());
         }
-        if !rules.may_concern(worktree, changed.iter().map(String::as_bytes)) {
+        let index = index_entries(worktree)?;
+        if !rules.may_concern(worktree, changed.iter().map(String::as_bytes)) && copies_in(worktree, &index)?.is_empty()
+        {
             return Ok(Vec::new());
         }
         let git = || Git::new(worktree).reading_only();
-        rules.left_out_of_index(worktree, &index_entries(worktree)?, &known()?.iter().collect::<Vec<_>>(), git)
+        rules.left_out_of_index(worktree, &index, &known()?.iter().collect::<Vec<_>>(), git)
     }
 }
 

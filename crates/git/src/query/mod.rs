@@ -16,7 +16,7 @@ pub(crate) mod status;
 
 pub(crate) use commits::split_tab;
 pub(crate) use generated_files::{
-    copied_in_commits, forget_generated, has_hook_files, note_copied, run_post_checkout, unchanged,
+    copied_in_commits, copies_in, forget_generated, has_hook_files, note_copied, run_post_checkout, unchanged,
     unchanged_hook_files,
 };
 pub(crate) use head::{Head, head_of};
