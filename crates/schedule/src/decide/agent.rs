@@ -146,8 +146,9 @@ pub(crate) fn out_of_budget(deciding: &mut Deciding, lane: LaneIndex, exhausted:
         return wait_for_jobs(deciding, lane);
     }
     let mut ends = (0..plan.agents.len()).filter_map(|agent| lane_state.attempts.end_of(plan, agent));
-    // Without retries left a lane has failed, whatever the budget.
-    let failed = ends.find(|end| matches!(end, Event::LaneFailed { .. }));
+    // Without retries left a lane has failed, whatever the budget; not beside a candidate that passed or may pass.
+    let has_failed = |end: &Event| matches!(end, Event::LaneFailed { .. });
+    let failed = ends.find(has_failed).filter(|_| !lane_state.attempts.may_choose(plan));
     let head = lane_state.head().cloned().filter(|_| deciding.state.is_lane_run());
     let lane = plan.id.clone();
     deciding.note(failed.unwrap_or(match head {

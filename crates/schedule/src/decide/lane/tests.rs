@@ -4,6 +4,7 @@ use lanewright_model::event::{Record, Worktree};
 use lanewright_model::{Agent, AgentName, CommandLine, JobId, JobRole, Lane, Outage, OutageKind};
 
 use super::*;
+use crate::decide::agent::out_of_budget;
 use crate::decide::deciding::Decisions;
 use crate::sample_plans::{commit, lane, moment, plan};
 use crate::state::RunState;
@@ -116,4 +117,20 @@ fn the_pause_of_a_runner_does_not_count_towards_the_time_limit() {
     let continued = Event::RunnerContinued { account };
     assert!(record(2, 60_000, continued), "it counts again");
     assert_eq!(state.lanes[0].clock.deadline(Duration::from_secs(1)), Some(moment(60_500)));
+}
+
+/// A candidate that failed for good is no failure of the lane while another one passed.
+#[test]
+fn a_failed_candidate_does_not_fail_a_lane_that_is_out_of_budget() {
+    let (mut state, _) = candidates();
+    let failed = || AgentStep::PermanentlyFailed(Failure::new(FailureKind::Gate, "x"));
+    for (other, has_failed) in [(AgentStep::Merging, false), (AgentStep::Ready, false), (failed(), true)] {
+        let attempts = &mut state.lanes[0].attempts;
+        attempts.agents_mut()[0].step = failed();
+        attempts.agents_mut()[1].step = other;
+        let mut deciding = Deciding::new(&state, moment(2), 1);
+        out_of_budget(&mut deciding, LANE, "max_cost".to_owned());
+        assert_eq!(matches!(&deciding.out.events[..], [Event::LaneFailed { .. }]), has_failed);
+        assert_eq!(matches!(&deciding.out.events[..], [Event::LaneBlocked { .. }]), !has_failed);
+    }
 }

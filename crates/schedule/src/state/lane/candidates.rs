@@ -1,5 +1,6 @@
 //! Candidates: agents of a lane that do the same, of which one is chosen.
 
+use lanewright_model::event::Event;
 use lanewright_model::{AgentPhase, CommitId, Lane, Round, Stage};
 
 use crate::state::agent::AgentStep;
@@ -42,6 +43,13 @@ impl Attempts {
     /// Whether the lane has candidates and none was chosen yet.
     pub(crate) fn is_undecided(&self, plan: &Lane) -> bool {
         self.choice.chosen.is_none() && plan.candidates().next().is_some()
+    }
+
+    /// Whether a candidate that has not failed may be chosen, now or later.
+    pub(crate) fn may_choose(&self, plan: &Lane) -> bool {
+        let has_failed = |agent: usize| matches!(self.end_of(plan, agent), Some(Event::LaneFailed { .. }));
+        let may_pass = |agent: usize| self.choice.chosen.is_none() && !has_failed(agent);
+        plan.candidates().any(|agent| self.agents()[agent].may_be_chosen() || may_pass(agent))
     }
 
     /// The candidate that the user wants in place of the chosen one.
