@@ -117,6 +117,20 @@ impl Repository {
         })
     }
 
+    /// The same where git cannot read the index. Returns whether it was made again.
+    ///
+    /// # Errors
+    /// The worktree is none of Lanewright's, or the index cannot be written.
+    pub fn make_unreadable_index(&self, worktree: &Path) -> Result<bool> {
+        // Git reads some that libgit2 does not, such as a split one.
+        let is_read = || Git::new(worktree).reading_only().args(["ls-files", "--stage"]).attempt();
+        let is_unreadable = self.damaged_index_in(worktree)?.is_some() && !is_read()?.status.success();
+        if is_unreadable {
+            self.make_index(worktree)?;
+        }
+        Ok(is_unreadable)
+    }
+
     /// A commit of what was staged in the worktree at `path`, which is gone, on top of where it stood; `None`: nothing
     /// was, or it is unknown.
     pub fn staged_in_missing(&self, path: &Path, tip: &CommitId) -> Result<Option<CommitId>> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use lanewright_files::directory;
 use lanewright_model::{CommitId, RunId};
 
-use crate::command::{Git, GitError, Result, path_text, read_line};
+use crate::command::{GitError, Result, path_text, read_line};
 use crate::fast::libgit2::is_damaged_index;
 use crate::history::{Advance, embedded_in, index_lock};
 use crate::query::{Head, head_of, worktree_changes};
@@ -150,10 +150,7 @@ impl Repository {
 
     /// Git's index of `worktree`, if there is one and it cannot be read.
     pub fn damaged_index_in(&self, worktree: &Path) -> Result<Option<PathBuf>> {
-        let index = git_directory(worktree)?.join("index");
-        // Git reads some that libgit2 does not, such as a split one.
-        let is_read = || Git::new(worktree).reading_only().args(["ls-files", "--stage"]).attempt();
-        Ok((is_damaged_index(&index) && !is_read()?.status.success()).then_some(index))
+        Ok(Some(git_directory(worktree)?.join("index")).filter(|index| is_damaged_index(index)))
     }
 
     /// Where the worktree that should be at `path` last stood according to its reflog.

@@ -133,12 +133,10 @@ impl Executor {
     /// Makes an index again that git cannot read, as the head has it. No file changes.
     fn restore_index(&self, holding: &HeldWorktree, context: &LaneContext) -> Answer {
         let worktree = &holding.worktree.path;
-        if self.repository.refuse_foreign_worktree(worktree).is_err()
-            || self.repository.damaged_index_in(worktree)?.is_none()
-        {
+        let is_ours = self.repository.refuse_foreign_worktree(worktree).is_ok();
+        if !is_ours || !self.repository.make_unreadable_index(worktree)? {
             return Ok(Vec::new());
         }
-        self.repository.make_index(worktree)?;
         let place = self.pool.shown(&holding.holder, worktree);
         let message = format!("git could not read the index of {}; it was made again", place.display());
         Ok(vec![self.note(context.lane, message)])
