@@ -252,11 +252,31 @@ impl RepositoryContext {
         self.state.create()?;
         git::remove_dead_reference_locks(&self.repository)?;
         let mut patterns = vec![format!("/{RUN_LOG_DIRECTORY}/")];
-        if let Ok(inside) = worktree_root.strip_prefix(self.repository.main_worktree()) {
-            patterns.push(format!("/{}/", inside.display()));
+        match worktree_root.strip_prefix(self.repository.main_worktree()) {
+            Ok(inside) => patterns.push(format!("/{}/", inside.display())),
+            Err(_) => self.exclude_from_outer(worktree_root),
         }
         let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
         Ok(self.repository.ensure_excluded(&patterns)?)
+    }
+
+    /// Keeps the worktree root out of `git status` of a repository around this one.
+    fn exclude_from_outer(&self, worktree_root: &Path) {
+        let place = worktree_root.display();
+        match self.repository.exclude_from_outer(worktree_root) {
+            Ok(None) => {}
+            Ok(Some(file)) => {
+                let file = file.display();
+                self.context
+                    .printer
+                    .note(format!("{place} lies in another repository: added to {file}, so that git ignores it there"));
+            }
+            Err(error) => {
+                let message = format!("{place} lies in another repository, which does not ignore it: {error}");
+                let hint = "add it to a .gitignore there, or name another place with --worktree-root DIR".to_owned();
+                self.context.printer.warning(message, &[hint]);
+            }
+        }
     }
 }
 

@@ -108,3 +108,26 @@ fn reset_attempt_does_not_leave_its_commit_in_a_submodule() {
     let link = |at: &str| env.git(&["rev-parse", &format!("{at}:sub")]);
     assert_eq!(link("main"), link("main~1"), "the submodule is where it was");
 }
+
+#[test]
+fn worktrees_beside_a_submodule_are_ignored_by_the_repository_around_it() {
+    let env = TestEnv::new();
+    // Its name has what a pattern of git reads as something else.
+    let submodule = "vendor/[lib]";
+    env.git_at("", &["init", "--quiet", "outer"]);
+    let url = env.path("repo").display().to_string();
+    env.git_at("outer", &["-c", FILE_URLS, "submodule", "--quiet", "add", &url, submodule]);
+    env.git_at("outer", &["commit", "--quiet", "--message=first"]);
+    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo a > a; false'\n");
+    let plan = env.path("plan.toml").display().to_string();
+    let inside = env.path("outer").join(submodule);
+    let run = |id| {
+        let words = ["execute-phase", &plan, "--new-run", "--run-id", id];
+        env.lanewright_with(&words, |command| command.current_dir(&inside)).exits(1)
+    };
+    run("r1").says(&["outer/.git/info/exclude"]);
+    assert!(env.path("outer/vendor/[lib].lanes/slots/01/a").exists());
+    assert_eq!(env.git_at("outer", &["status", "--porcelain", "--untracked-files=all"]), "");
+    let again = run("r2");
+    assert!(!again.stderr.contains("info/exclude"), "{}", again.stderr);
+}

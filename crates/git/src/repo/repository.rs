@@ -11,7 +11,7 @@ use lanewright_files::directory::with_suffix;
 use lanewright_files::{atomic, regular_file, remove_unfinished};
 use lanewright_model::CommitId;
 
-use crate::command::{Git, GitError, Result, io_error, path_text};
+use crate::command::{Git, GitError, Result, io_error, path_text, read_line};
 use crate::repo::{
     CommitRules, Configuration, ConfigurationEntry, DurableObjects, Guarded, Handles, KnownConfiguration, LeftOutRules,
     RecentObjects, entries, git_directory,
@@ -169,22 +169,25 @@ impl Repository {
 
     /// Keeps `patterns` out of `git status` in every worktree, through `info/exclude`; other lines stay.
     pub fn ensure_excluded(&self, patterns: &[&str]) -> Result<()> {
-        let path = self.common.join("info").join("exclude");
-        self.holding(Guarded::Admin, |_| {
-            let mut text = regular_file::read_if_there(&path)?.unwrap_or_default();
-            let missing: Vec<&str> = patterns.iter().copied().filter(|pattern| !has_line(&text, pattern)).collect();
-            if missing.is_empty() {
-                return Ok(());
-            }
-            if !text.is_empty() && !text.ends_with(b"\n") {
-                text.push(b'\n');
-            }
-            missing.iter().for_each(|pattern| text.extend(format!("{pattern}\n").bytes()));
-            let directory = self.common.join("info");
-            fs::create_dir_all(&directory).map_err(io_error("create", &path))?;
-            remove_unfinished(&directory)?;
-            Ok(atomic::rewrite(&path, &text)?)
-        })
+        self.holding(Guarded::Admin, |_| add_excluded(&self.common, patterns).map(drop))
+    }
+
+    /// Keeps `directory`, which is not a part of this repository, out of `git status` of the repository around it, in whose
+    /// worktree it may lie: `git add --all` there would take the worktrees in it as submodules. Returns the file in which that
+    /// is written, if it was not yet.
+    ///
+    /// # Errors
+    /// That file cannot be written.
+    pub fn exclude_from_outer(&self, directory: &Path) -> Result<Option<PathBuf>> {
+        let Some(outer) = directory.ancestors().skip(1).find(|place| place.join(".git").exists()) else {
+            return Ok(None);
+        };
+        let Ok(own) = git_directory(outer) else { return Ok(None) };
+        let common = read_line(&own.join("commondir")).map_or(own.clone(), |common| own.join(common));
+        let Some(below) = directory.strip_prefix(outer).ok().and_then(Path::to_str) else { return Ok(None) };
+        let pattern = format!("/{}/", literal_pattern(below));
+        let added = self.holding(Guarded::Admin, |_| add_excluded(&common, &[&pattern]))?;
+        Ok(added.then(|| exclude_file(&common)))
     }
 
     pub(crate) fn git(&self) -> Git<'_> {
@@ -296,6 +299,35 @@ fn path_line(mut answer: Vec<u8>) -> PathBuf {
 
 fn real_path(path: PathBuf) -> Result<PathBuf> {
     fs::canonicalize(&path).map_err(io_error("find", &path))
+}
+
+fn exclude_file(common: &Path) -> PathBuf {
+    common.join("info/exclude")
+}
+
+/// Adds `patterns` to those that the repository with the common directory `common` ignores in every worktree; whether any
+/// was missing.
+fn add_excluded(common: &Path, patterns: &[&str]) -> Result<bool> {
+    let path = exclude_file(common);
+    let mut text = regular_file::read_if_there(&path)?.unwrap_or_default();
+    let missing: Vec<&str> = patterns.iter().copied().filter(|pattern| !has_line(&text, pattern)).collect();
+    if missing.is_empty() {
+        return Ok(false);
+    }
+    if !text.is_empty() && !text.ends_with(b"\n") {
+        text.push(b'\n');
+    }
+    missing.iter().for_each(|pattern| text.extend(format!("{pattern}\n").bytes()));
+    let directory = common.join("info");
+    fs::create_dir_all(&directory).map_err(io_error("create", &path))?;
+    remove_unfinished(&directory)?;
+    atomic::rewrite(&path, &text)?;
+    Ok(true)
+}
+
+/// The pattern of `info/exclude` that matches `path` alone.
+fn literal_pattern(path: &str) -> String {
+    path.chars().flat_map(|it| "\\*?[".contains(it).then_some('\\').into_iter().chain([it])).collect()
 }
 
 fn has_line(text: &[u8], line: &str) -> bool {
