@@ -209,6 +209,16 @@ fn gate_without_its_program_blocks_before_a_retry() {
     assert!(env.holds("main", "a") && env.holds("main", "b"));
 }
 
+#[test]
+fn checkout_that_a_gate_declared_bare_is_restored() {
+    let env = TestEnv::new();
+    let fixture = "G=$(git rev-parse --absolute-git-dir); cd $SCRATCH && GIT_DIR=$G git init --quiet";
+    env.plan(&format!("[[lane]]\nid = \"A\"\ncommand = 'echo a > a'\ntests = '{fixture}'\n"));
+    env.execute(&[]).exits(0).says(&["core.bare", "is false again"]);
+    assert_eq!(env.git(&["status", "--porcelain"]), "");
+    assert!(env.path("repo/a").exists());
+}
+
 /// What messages say of a gate that the base fails as well.
 const IN_BASE: &str = "it fails in the same way without the lane's changes (base ";
 

@@ -56,6 +56,7 @@ pub fn publish(repository: &Repository, branch: &str, onto: &CommitId, commit: &
         let (branch, onto, commit) = (branch.to_owned(), onto.clone(), commit.clone());
         return Err(GitError::NotAFastForward { branch, onto, commit });
     }
+    repository.restore_worktree_setting()?;
     repository.holding(Guarded::Publish, |lock| {
         let advance = Advance::new(branch, onto, commit);
         for _ in 0..TRIES {

@@ -190,6 +190,25 @@ impl Repository {
         Ok(added.then(|| exclude_file(&common)))
     }
 
+    /// Makes the user's checkout a worktree again, as it was when the repository was located: `git init` with `GIT_DIR`, as
+    /// tests that a gate runs may do, sets `core.bare`, and git refuses to work in the checkout.
+    ///
+    /// # Errors
+    /// Git cannot read or write its settings.
+    pub fn restore_worktree_setting(&self) -> Result<()> {
+        // Without a process while the files of settings are as they were.
+        if self.configuration()?.flag("core.bare") != Some(true) || is_linked(&self.main) {
+            return Ok(());
+        }
+        self.git().args(["config", "core.bare", "false"]).run()?;
+        self.notice(&format!(
+            "git's setting core.bare of {} was set to true during the run, and is false again: `git init` with GIT_DIR does that, \
+             perhaps in a test that a gate runs",
+            self.main.display()
+        ));
+        Ok(())
+    }
+
     pub(crate) fn git(&self) -> Git<'_> {
         Git::new(&self.main)
     }

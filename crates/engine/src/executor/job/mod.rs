@@ -131,6 +131,9 @@ impl Executor {
         };
         let mut exit = job_span(job, || self.wait_and_watch(&directory, launched, prepared.watched.as_ref(), emit))?;
         self.take_git_directory(job, worktree, context, &mut exit, emit)?;
+        if let Err(error) = self.repository.restore_worktree_setting() {
+            tracing::debug!("what {job} made of git's settings is not known: {error}");
+        }
         if let Some(gate_worktree) = &prepared.gate_worktree
             && let Err(error) = self.note_generated(worktree, gate_worktree, before)
         {
