@@ -72,9 +72,10 @@ impl FailedRun<'_> {
     }
 
     /// Without lines and columns, which move with other changes.
-    fn complaints(&self) -> BTreeSet<(Option<&str>, String)> {
+    fn complaints(&self) -> BTreeSet<(Option<String>, String)> {
         let findings = &self.diagnosis.findings;
-        findings.iter().map(|finding| (finding.file.as_deref(), self.stable(&finding.message))).collect()
+        let file = |file: &Option<String>| file.as_ref().map(|file| self.stable(file));
+        findings.iter().map(|finding| (file(&finding.file), self.stable(&finding.message))).collect()
     }
 
     fn lines(&self) -> Vec<String> {
@@ -85,12 +86,29 @@ impl FailedRun<'_> {
     /// The line without what differs from run to run.
     fn stable(&self, line: &str) -> String {
         let line = match self.root.to_str() {
-            Some(root) if !root.is_empty() => line.replace(root, "."),
+            Some(root) if !root.is_empty() => without_relative_root(&line.replace(root, "."), root),
             _ => line.to_owned(),
         };
         let line = VARIABLE.as_ref().map_or(line.clone(), |variable| variable.replace_all(&line, "#").into_owned());
         line.trim().to_owned()
     }
+}
+
+/// The line with `.` in place of relative paths to `root`, which is a slot of a pool: `.worktrees/slots/01`, `../slots/01`.
+fn without_relative_root(line: &str, root: &str) -> String {
+    let Some((at, _)) = root.rmatch_indices('/').nth(1) else { return line.to_owned() };
+    let end = &root[at + 1..];
+    let names_root = |word: &str| {
+        let (above, below) = word.split_once(end)?;
+        let is_whole = (above.is_empty() || above.ends_with('/')) && (below.is_empty() || below.starts_with('/'));
+        is_whole.then(|| format!(".{below}"))
+    };
+    line.split_inclusive(between_names)
+        .flat_map(|part| {
+            let word = part.trim_end_matches(between_names);
+            [names_root(word).unwrap_or_else(|| word.to_owned()), part[word.len()..].to_owned()]
+        })
+        .collect()
 }
 
 /// Whether the character separates names of files in the output of tools.
@@ -142,6 +160,9 @@ mod tests {
             "tests/a.py:3: AssertionError\nFAILED tests/a.py::test_a - assert 1 == 2\n1 failed in 0.02s",
             "tests/a.py:3: AssertionError\nFAILED tests/a.py::test_a - assert 1 == 2\n1 failed, 3 passed in 0.09s"
         ));
+        assert!(alike("in `../w/slots/01/x`, no Cargo.toml", "in `../w/slots/02/x`, no Cargo.toml"));
+        assert!(alike("slots/01/a.py:3: error: no b", "slots/02/a.py:3: error: no b"));
+        assert!(!alike("slots/010/a is missing", "slots/020/a is missing"));
     }
 
     #[test]
