@@ -129,6 +129,22 @@ fn names_place(line: &str, place: &Path) -> bool {
     !is_comment && line.match_indices(place).any(|(at, _)| !continues(&line[at + place.len()..]))
 }
 
+/// The manifest of a workspace of cargo in the checkout at `main`, around `root`, that does not exclude it, and the path of
+/// `root` below it. `None` also for one at the top without `exclude`: worktrees have it as well, and no package outside.
+pub(crate) fn cargo_workspace_around(main: &Path, root: &Path) -> Option<(PathBuf, PathBuf)> {
+    let within = root.ancestors().skip(1).take_while(|place| place.starts_with(main));
+    { within }.find_map(|place| {
+        let manifest = place.join("Cargo.toml");
+        let text = regular_file::read_text_with(&manifest, Links::Refuse, NAMING_LIMIT).ok()?;
+        let table: toml::Table = toml::from_str(&text).ok()?;
+        let excluded = table.get("workspace")?.as_table()?.get("exclude").and_then(|it| it.as_array());
+        let mut excluded = excluded.into_iter().flatten().filter_map(|it| it.as_str()).peekable();
+        let has_others = place != main || excluded.peek().is_some();
+        let is_around = has_others && !excluded.any(|it| root.starts_with(place.join(it)));
+        is_around.then(|| Some((manifest, root.strip_prefix(place).ok()?.to_owned())))?
+    })
+}
+
 /// The packages of the checkout at `root`, with their scripts.
 pub(crate) fn package_scripts(root: &Path) -> Vec<Package> {
     let read = |directory: &PathBuf| {

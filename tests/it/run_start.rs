@@ -158,6 +158,19 @@ fn no_file_is_made_to_try_the_worktree_root() {
     assert_eq!(modified, old, "something was made in the worktree root");
 }
 
+#[test]
+fn worktree_root_that_breaks_gates_is_named() {
+    let env = with("[[lane]]\nid = \"L\"\ncommand = 'echo $LANEWRIGHT_RUN_ID > x.txt'\n");
+    let workspace = "[workspace]\nmembers = [\"a\"]\nexclude = [\"x\"]\n";
+    let start = |run| env.execute(&["--worktree-root=.trees", "--new-run", run]).exits(0).stderr;
+    env.write("repo/Cargo.toml", workspace);
+    let text = start("--run-id=r1");
+    assert!(text.contains("cargo workspace") && text.contains("add \".trees\" to `exclude`"), "{text}");
+    env.write("repo/Cargo.toml", workspace.replace("\"x\"", "\"x\", \".trees\""));
+    let text = start("--run-id=r2");
+    assert!(!text.contains("cargo workspace"), "{text}");
+}
+
 /// A script that takes a lock keeps it until it ends itself, not until the last supervisor does.
 #[test]
 fn supervisors_and_agents_inherit_no_descriptors() {

@@ -23,7 +23,9 @@ use lanewright_programs::process::find_program;
 use lanewright_programs::wall;
 
 use crate::cli::repository_gates::{lanes_without_gate, proposed_gates, remedy};
-use crate::cli::worktree_needs::{CopiedPaths, Need, files_naming_checkout, has_submodules, needs};
+use crate::cli::worktree_needs::{
+    CopiedPaths, Need, cargo_workspace_around, files_naming_checkout, has_submodules, needs,
+};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 
 /// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
@@ -280,6 +282,21 @@ pub(super) fn note_changed_settings(context: &Context, repository: &Repository) 
         context.printer.warning(message, &[format!("if an agent changed it, restore it: {words}")]);
     }
     Ok(())
+}
+
+/// Shows that cargo will take packages in worktrees for members of a workspace of the checkout, and refuse them.
+pub(super) fn note_cargo_workspace(within: &RepositoryContext) {
+    let root = &within.settings.worktree_root.value;
+    if let Some((manifest, below)) = cargo_workspace_around(within.repository.main_worktree(), root) {
+        let message = format!(
+            "the worktrees in {} lie in the cargo workspace of {}: cargo refuses packages there that are in no workspace of \
+             their worktree",
+            root.display(),
+            manifest.display()
+        );
+        let hint = format!("add {below:?} to `exclude` in its [workspace], or name another place with `worktree_root`");
+        within.context.printer.warning(message, &[hint]);
+    }
 }
 
 /// Shows which variables lead into a checkout of the user's, where lanes do not work.
