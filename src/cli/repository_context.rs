@@ -248,6 +248,7 @@ impl RepositoryContext {
     pub(super) fn prepare(&self, worktree_root: &Path) -> Result<()> {
         wait_for_refs(&self.context, &self.repository)?;
         usable_directory(worktree_root)?;
+        refuse_noexec(worktree_root, self.repository.main_worktree())?;
         self.repository.hold_main_worktree()?;
         self.state.create()?;
         git::remove_dead_reference_locks(&self.repository)?;
@@ -332,6 +333,30 @@ pub(super) fn check_directory(root: &Path) -> Result<()> {
         Ok(()) => Err(unusable(root, &format!("{} is not a directory", existing.display()))),
         Err(error) => Err(unusable(root, &format!("{}: {error}", existing.display()))),
     }
+}
+
+/// Refuses a worktree root that is mounted noexec: gates that run a program of the repository would fail there with 126, which
+/// looks like the agent's fault. Where the checkout is mounted so as well, no gate runs one.
+fn refuse_noexec(root: &Path, checkout: &Path) -> Result<()> {
+    if !is_noexec(root) || is_noexec(checkout) {
+        return Ok(());
+    }
+    Err(ExitStatus::Blocked
+        .error(format!("{} is mounted noexec: gates could run no program of their worktree", root.display()))
+        .hint(
+            "name another place with --worktree-root DIR (`worktree_root` in lanewright.toml), or mount it with exec",
+        ))
+}
+
+#[cfg(target_os = "linux")]
+fn is_noexec(directory: &Path) -> bool {
+    use rustix::fs::{StatVfsMountFlags, statvfs};
+    statvfs(directory).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::NOEXEC))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_noexec(_: &Path) -> bool {
+    false
 }
 
 fn unusable(root: &Path, error: &str) -> anyhow::Error {

@@ -169,6 +169,16 @@ fn worktree_root_that_breaks_gates_is_named() {
     env.write("repo/Cargo.toml", workspace.replace("\"x\"", "\"x\", \".trees\""));
     let text = start("--run-id=r2");
     assert!(!text.contains("cargo workspace"), "{text}");
+
+    let place = env.path("noexec");
+    fs::create_dir(&place).expect("a directory");
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "noexec", "tmpfs"]).arg(&place).output();
+    if !mounted.is_ok_and(|it| it.status.success()) {
+        return eprintln!("skipped: mounting a file system needs privileges");
+    }
+    let ended = env.execute(&["--worktree-root=../noexec/w", "--new-run", "--run-id=r3"]);
+    Command::new("umount").arg("--lazy").arg(&place).output().expect("umount");
+    ended.exits(3).says(&["is mounted noexec", "--worktree-root DIR"]);
 }
 
 /// A script that takes a lock keeps it until it ends itself, not until the last supervisor does.
