@@ -210,6 +210,27 @@ fn gate_without_its_program_blocks_before_a_retry() {
 }
 
 #[test]
+fn causes_outside_of_a_gates_output_are_named() {
+    let env = TestEnv::new();
+    env.git(&["config", "core.fileMode", "false"]);
+    env.program(
+        "write",
+        "#!/bin/sh\necho '#!/bin/sh' > run.sh; chmod +x run.sh\n\
+                 [ $LANEWRIGHT_ATTEMPT = 1 ] || git add --chmod=+x run.sh\n",
+    );
+    env.program("serve", "#!/bin/sh\n[ $(cat b) = 2 ] || { echo 'Error: listen EADDRINUSE: :::3000'; exit 1; }\n");
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'write'\ntests = './run.sh'\n\
+         [[lane]]\nid = \"B\"\ncommand = 'echo $LANEWRIGHT_ATTEMPT > b'\ntests = 'serve'\n",
+    );
+    env.execute(&[]).exits(0).says(&["core.fileMode is false", "git config core.fileMode true"]);
+    for (lane, hint) in [("A", "git add --chmod=+x FILE"), ("B", "$LANEWRIGHT_PORT")] {
+        let context = env.attempt_file(lane, "agent", 2, "failure_context.json");
+        assert!(context.contains(hint), "{context}");
+    }
+}
+
+#[test]
 fn checkout_that_a_gate_declared_bare_is_restored() {
     let env = TestEnv::new();
     let fixture = "G=$(git rev-parse --absolute-git-dir); cd $SCRATCH && GIT_DIR=$G git init --quiet";

@@ -190,6 +190,14 @@ impl Repository {
         Ok(added.then(|| exclude_file(&common)))
     }
 
+    /// Whether git does not record executable bits of files, because `core.fileMode` is false.
+    ///
+    /// # Errors
+    /// Git cannot read its settings.
+    pub fn ignores_modes(&self) -> Result<bool> {
+        Ok(self.configuration()?.flag("core.filemode") == Some(false))
+    }
+
     /// Makes the user's checkout a worktree again, as it was when the repository was located: `git init` with `GIT_DIR`, as
     /// tests that a gate runs may do, sets `core.bare`, and git refuses to work in the checkout.
     ///

@@ -284,6 +284,17 @@ pub(super) fn note_changed_settings(context: &Context, repository: &Repository) 
     Ok(())
 }
 
+/// Shows that executable bits which agents set are not committed.
+pub(super) fn note_file_mode(within: &RepositoryContext) -> Result<()> {
+    if within.repository.ignores_modes()? {
+        within.context.printer.note(
+            "core.fileMode is false: git does not record that an agent made a file executable; `git add --chmod=+x FILE` \
+             does, or `git config core.fileMode true` for all files, where the file system has modes",
+        );
+    }
+    Ok(())
+}
+
 /// Shows that cargo will take packages in worktrees for members of a workspace of the checkout, and refuse them.
 pub(super) fn note_cargo_workspace(within: &RepositoryContext) {
     let root = &within.settings.worktree_root.value;

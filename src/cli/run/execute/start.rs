@@ -158,6 +158,7 @@ pub(crate) fn start(
     preflight::check_signing(&within.repository, &base)?;
     preflight::note_surroundings(within)?;
     preflight::note_merge_drivers(within)?;
+    preflight::note_file_mode(within)?;
     preflight::note_cargo_workspace(within);
     let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
     executors::check(within, &plan.plan, lanes(), &run)?;

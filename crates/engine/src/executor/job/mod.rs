@@ -5,6 +5,7 @@ mod brief;
 mod by_hand;
 mod gate;
 mod git_directory;
+mod hints;
 mod inroads;
 mod output;
 mod outside;
@@ -67,6 +68,9 @@ impl Executor {
                 if let Some(gate) = &prepared.base_gate {
                     let failed = (&exit, prepared.spec.directory.as_path());
                     executor.compare_with_base(&job, gate, failed, &mut reading, emit);
+                }
+                if !job.is_attempt() {
+                    executor.add_hints(&mut exit);
                 }
                 let reading = reading.map(Box::new);
                 vec![Event::JobExited { job, exit, report, reading, transcript: transcript.map(Box::new) }]
