@@ -346,6 +346,42 @@ fn programs_of_the_checkout_do_not_judge_a_lane() {
     assert!(compose.starts_with("repo-") && compose.ends_with("-b"), "{compose}");
 }
 
+/// In a worktree the gate would judge the code of the checkout.
+#[test]
+fn committed_absolute_link_into_the_checkout_blocks() {
+    let env = TestEnv::new();
+    env.write("repo/src/check", "exit 0\n");
+    std::os::unix::fs::symlink(env.path("repo/src"), env.path("repo/lib")).expect("a link");
+    env.commit("a link");
+    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'touch \"$SCRATCH/ran\"; echo exit 1 > src/check'\ntests = ['sh lib/check']\n");
+    env.execute(&[]).exits(3).says(&["A blocked", "/lib leads to ", "`ln -sfn src lib`", "roll the lane back"]);
+    assert!(!env.path("scratch/ran").exists(), "an agent was started");
+    std::fs::remove_file(env.path("repo/lib")).expect("a link");
+    std::os::unix::fs::symlink("src", env.path("repo/lib")).expect("a link");
+    env.commit("a relative link");
+    env.lanewright(&["rollback", "r1", "--lane", "A", "--yes"]).exits(0);
+    env.lanewright(&["resume", "r1"]).exits(1).says(&["A failed"]);
+    assert_eq!(env.file_at("main", "src/check"), "exit 0");
+}
+
+/// As a workspace of npm has it whose packages are repositories.
+#[test]
+fn packages_above_the_worktrees_that_lead_to_the_checkout_block() {
+    let env = TestEnv::new();
+    env.write("repo/.gitignore", "node_modules\n");
+    env.commit("no packages");
+    env.write("node_modules/@x/other/package.json", "{}");
+    std::os::unix::fs::symlink("../../repo", env.path("node_modules/@x/lib")).expect("a link");
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    env.execute(&[])
+        .exits(3)
+        .says(&["node_modules/@x/lib leads to", "mkdir -p node_modules/@x && ln -sfn \"$PWD\" node_modules/@x/lib"]);
+    env.write("repo/lanewright.toml", "setup = ['mkdir -p node_modules/@x && ln -sfn \"$PWD\" node_modules/@x/lib']\n");
+    env.commit("a link of each worktree");
+    env.lanewright(&["resume"]).exits(0);
+    assert!(env.holds("main", "a.txt"));
+}
+
 const SITE: &str = "lib/python3.12/site-packages";
 
 /// A repository and a Python environment beside it, whose programs run the code in `target`.

@@ -47,6 +47,7 @@ pub use query::generated_files::{
     without_generated,
 };
 pub use query::head::{Head, attach_head, head_of};
+pub use query::index::tracked_links;
 pub use query::left_out::{LeftOut, LeftOutReason, is_link_out};
 pub use query::name_clashes::{Clash, NameClashes};
 pub use query::shared_state::SharedState;

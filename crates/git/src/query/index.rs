@@ -1,12 +1,12 @@
 //! Private copies of a worktree's index, and what makes git look at every file in spite of it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use lanewright_files::handle::set_modified;
@@ -116,6 +116,18 @@ fn is_skipped(worktree: &Path, entry: &IndexEntry) -> bool {
 pub(crate) fn index_entries(worktree: &Path) -> Result<Vec<IndexEntry>> {
     entries_in(&git_directory(worktree)?.join("index"), &|| Git::new(worktree).reading_only())
 }
+
+/// The symbolic links in the index of `worktree`, relative to it.
+///
+/// # Errors
+/// [`GitError`](crate::GitError): the index cannot be read.
+pub fn tracked_links(worktree: &Path) -> Result<Vec<PathBuf>> {
+    let links = index_entries(worktree)?.into_iter().filter(|entry| entry.mode == SYMBOLIC_LINK);
+    Ok(links.map(|entry| OsString::from_vec(entry.path).into()).collect())
+}
+
+/// The mode of a symbolic link in an index.
+const SYMBOLIC_LINK: u32 = 0o120_000;
 
 /// The same in the file `index`, which `git` reads where libgit2 does not.
 pub(crate) fn entries_in<'a>(index: &Path, git: &impl Fn() -> Git<'a>) -> Result<Vec<IndexEntry>> {

@@ -47,10 +47,13 @@ impl Executor {
     pub(super) fn refuse_inner_inroads(&self, job: &JobId, worktree: &Path) -> Result<()> {
         let depth = if self.is_filled(job) { NESTED } else { 0 };
         let inroads = Inroads::new(self.surroundings.checkouts(), worktree);
-        let Some((place, target)) = inroads.find(depth) else { return Ok(()) };
+        let found = match inroads.find(depth).or_else(|| inroads.above()) {
+            None => self.surroundings.first_committed_link(worktree, |link| inroads.of_link(link))?,
+            found => found,
+        };
+        let Some(Inroad { place, target, remedy }) = found else { return Ok(()) };
         Err(ExecutorError::Precondition(format!(
-            "{} leads to {} in another checkout, whose code would be run and judged; remove it, have `setup` install in the \
-             worktree (`npm ci`, `uv sync`), then resume",
+            "{} leads to {} in another checkout, whose code would be run and judged; {remedy}, then resume",
             place.display(),
             target.display()
         )))
@@ -65,6 +68,13 @@ impl Executor {
     }
 }
 
+/// What leads to another checkout, and where.
+pub(super) struct Inroad {
+    pub(super) place: PathBuf,
+    pub(super) target: PathBuf,
+    remedy: String,
+}
+
 pub(super) struct Inroads<'a> {
     checkouts: &'a [PathBuf],
     worktree: PathBuf,
@@ -77,7 +87,7 @@ impl<'a> Inroads<'a> {
 
     /// The first place that leads into another checkout, and where it leads; looked for at the top of the worktree and up to
     /// `depth` directories below.
-    fn find(&self, depth: usize) -> Option<(PathBuf, PathBuf)> {
+    fn find(&self, depth: usize) -> Option<Inroad> {
         // `direnv` makes its virtual environments in a directory of its own.
         let mut places = [vec![self.worktree.clone()], inner(&self.worktree.join(".direnv"))].concat();
         let mut level = vec![self.worktree.clone()];
@@ -90,11 +100,45 @@ impl<'a> Inroads<'a> {
             level = below.iter().filter(is_source).take(MOST_DIRECTORIES).cloned().collect();
             places.extend(below);
         }
-        places.into_iter().find_map(|place| match place.file_name() {
+        let found = places.into_iter().find_map(|place| match place.file_name() {
             Some(name) if name == "node_modules" => self.in_packages(&place),
             _ if place.join("pyvenv.cfg").is_file() => self.in_virtual_environment(&place),
             _ => None,
+        });
+        let remedy = "remove it, have `setup` install in the worktree (`npm ci`, `uv sync`)";
+        found.map(|(place, target)| Inroad { place, target, remedy: remedy.to_owned() })
+    }
+
+    /// Links in the `node_modules` of directories above the worktree, where Node.js looks for what the worktree's own lacks.
+    fn above(&self) -> Option<Inroad> {
+        let own = self.worktree.join("node_modules");
+        let mut above = self.worktree.ancestors().skip(1).map(|directory| directory.join("node_modules"));
+        above.find_map(|packages| {
+            let is_lacking = |link: &PathBuf| link.strip_prefix(&packages).is_ok_and(|name| !own.join(name).exists());
+            let (place, target) = self.first_link(links_of_packages(&packages).into_iter().filter(is_lacking))?;
+            let name = Path::new("node_modules").join(place.strip_prefix(&packages).ok()?);
+            let remedy = format!(
+                "Node.js finds it from worktrees there: give each its own (`setup = ['mkdir -p {} && ln -sfn \"{}\" {}']`), or \
+                 choose another `worktree_root`",
+                name.parent()?.display(),
+                Path::new("$PWD").join(self.below(&target)?).components().as_path().display(),
+                name.display(),
+            );
+            Some(Inroad { place, target, remedy })
         })
+    }
+
+    /// A committed link, which leads to the same place from each worktree.
+    fn of_link(&self, link: &Path) -> Option<Inroad> {
+        let target = link.canonicalize().ok().filter(|target| self.is_elsewhere(target))?;
+        let (name, below) = (link.strip_prefix(&self.worktree).ok()?, self.below(&target)?);
+        let up = "../".repeat(name.components().count() - 1);
+        let remedy = format!(
+            "make it relative in your checkout (`ln -sfn {up}{} {}`), commit that and roll the lane back",
+            below.display(),
+            name.display()
+        );
+        Some(Inroad { place: link.to_owned(), target, remedy })
     }
 
     /// A worktree may be below a checkout.
@@ -102,13 +146,14 @@ impl<'a> Inroads<'a> {
         !target.starts_with(&self.worktree) && self.checkouts.iter().any(|checkout| target.starts_with(checkout))
     }
 
+    /// The path of `target` relative to the innermost checkout that it is in.
+    fn below<'t>(&self, target: &'t Path) -> Option<&'t Path> {
+        self.checkouts.iter().find_map(|checkout| target.strip_prefix(checkout).ok())
+    }
+
     /// Links of workspaces, and of `npm link`. What is installed in another `node_modules` is no code of the checkout; but
     /// programs of pnpm have Node.js look for packages where they were installed, workspaces among them.
     fn in_packages(&self, packages: &Path) -> Option<(PathBuf, PathBuf)> {
-        let is_directory = |place: &Path| {
-            let name = place.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with('@') || name == ".bin"
-        };
         let programs = entries(&packages.join(".bin")).into_iter().filter(|program| !program.is_symlink());
         let mut named = programs.filter_map(|program| {
             let text = beginning(&program, FIRST_LINES)?;
@@ -120,13 +165,12 @@ impl<'a> Inroads<'a> {
             return Some(found);
         }
         // Where pnpm keeps what it installed.
-        let stored = entries(&packages.join(".pnpm/node_modules"));
-        let all = [entries(packages), stored].concat().into_iter().flat_map(|place| {
-            let below = if is_directory(&place) && !place.is_symlink() { entries(&place) } else { Vec::new() };
-            [vec![place], below].concat()
-        });
-        let links = all.filter(|place| place.is_symlink());
-        let mut leading = links.filter_map(|place| Some((place.clone(), place.canonicalize().ok()?)));
+        let stored = packages.join(".pnpm/node_modules");
+        self.first_link(links_of_packages(packages).into_iter().chain(links_of_packages(&stored)))
+    }
+
+    fn first_link(&self, links: impl Iterator<Item = PathBuf>) -> Option<(PathBuf, PathBuf)> {
+        let mut leading = links.filter_map(|link| link.canonicalize().ok().map(|target| (link, target)));
         leading.find(|(_, target)| {
             self.is_elsewhere(target) && !target.components().any(|part| part.as_os_str() == "node_modules")
         })
@@ -177,6 +221,19 @@ impl<'a> Inroads<'a> {
             Some((file, target))
         })
     }
+}
+
+/// The links in a `node_modules`, also those of scopes and to programs.
+fn links_of_packages(packages: &Path) -> Vec<PathBuf> {
+    let is_directory = |place: &Path| {
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with('@') || name == ".bin"
+    };
+    let all = entries(packages).into_iter().flat_map(|place| {
+        let below = if is_directory(&place) && !place.is_symlink() { entries(&place) } else { Vec::new() };
+        [vec![place], below].concat()
+    });
+    all.filter(|place| place.is_symlink()).collect()
 }
 
 /// The paths in `text` that are `root` or below it.
@@ -233,7 +290,7 @@ mod tests {
         fs::write(worktree.join(".venv/pyvenv.cfg"), "").unwrap();
         make(&checkout, &worktree);
         let checkouts = [checkout];
-        let (place, _) = Inroads::new(&checkouts, &worktree).find(NESTED)?;
+        let Inroad { place, .. } = Inroads::new(&checkouts, &worktree).find(NESTED)?;
         Some(place.strip_prefix(&worktree).unwrap().to_string_lossy().into_owned())
     }
 

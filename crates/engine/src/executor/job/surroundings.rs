@@ -2,8 +2,10 @@
 //! place there, else a gate would run the checkout's programs and judge its code (decision 66).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use lanewright_agents::runner::is_shared_place;
 use lanewright_files::regular_file::{self, Links};
@@ -49,6 +51,8 @@ pub struct Surroundings {
     /// A workspace of Go around a checkout that is in it.
     go_workspace: Option<PathBuf>,
     python: Option<CheckoutPython>,
+    /// The committed links that are absolute paths, once they were looked for.
+    absolute_links: OnceLock<Vec<PathBuf>>,
 }
 
 impl Surroundings {
@@ -125,6 +129,24 @@ impl Surroundings {
     /// The checkouts, those within others first.
     pub(super) fn checkouts(&self) -> &[PathBuf] {
         &self.checkouts
+    }
+
+    /// The first of the committed links that are absolute paths for which `found` finds something. They are looked for in the
+    /// first worktree that is asked about: what agents add of that kind is not committed.
+    pub(super) fn first_committed_link<T>(
+        &self,
+        worktree: &Path,
+        found: impl Fn(&Path) -> Option<T>,
+    ) -> Result<Option<T>, GitError> {
+        let links = match self.absolute_links.get() {
+            Some(links) => links,
+            None => {
+                let mut links = lanewright_git::tracked_links(worktree)?;
+                links.retain(|link| fs::read_link(worktree.join(link)).is_ok_and(|target| target.is_absolute()));
+                self.absolute_links.get_or_init(|| links)
+            }
+        };
+        Ok(links.iter().find_map(|link| found(&worktree.join(link))))
     }
 
     /// The user's `PATH`, where jobs get another one.
