@@ -449,6 +449,27 @@ fn editable_package_in_an_environment_elsewhere_blocks() {
     }
 }
 
+/// As pyenv has it: which of its versions runs depends on files and variables.
+#[test]
+fn editable_package_behind_a_shim_blocks_where_the_shim_runs_it() {
+    let env = with_python("repo");
+    std::fs::create_dir_all(env.path("pyenv/versions")).expect("a directory");
+    std::fs::rename(env.path("python"), env.path("pyenv/versions/3.12.1")).expect("a rename");
+    let version = env.path("pyenv/versions/3.12.1").display().to_string();
+    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'touch \"$SCRATCH/ran\"; echo exit 1 > check'\ntests = ['python3']\n");
+    let plan = env.path("plan.toml");
+    let path = format!("{}:{}", env.path("pyenv/shims").display(), std::env::var("PATH").expect("a PATH"));
+    for (prefix, run, code) in [(version.as_str(), "r1", 3), ("/usr", "r2", 1)] {
+        let answer = format!("[ \"$1\" = -c ] && {{ echo {prefix}; exit; }}; [ {code} = 1 ] && exit 1");
+        env.write("pyenv/shims/python3", format!("#!/bin/sh\n{answer}\nexec {version}/bin/python3 \"$@\"\n"));
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(env.path("pyenv/shims/python3"), all).expect("a program");
+        let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", run, "--new-run"];
+        env.lanewright_with(&arguments, |command| command.env("PATH", &path)).exits(code);
+        assert_eq!(env.path("scratch/ran").exists(), code == 1, "{prefix}");
+    }
+}
+
 #[test]
 fn environment_elsewhere_without_the_checkout_is_used() {
     let env = with_python("scratch");

@@ -3,8 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use lanewright_files::regular_file;
+use lanewright_files::time_limit::output_within;
+use lanewright_files::{directory, regular_file};
 use lanewright_programs::process::find_program;
 
 use super::inroads::Inroads;
@@ -28,7 +31,7 @@ pub struct CheckoutPython {
 }
 
 impl CheckoutPython {
-    /// The first of those that `VIRTUAL_ENV`, `CONDA_PREFIX` and the first Python of `PATH` name.
+    /// The first of those that `VIRTUAL_ENV`, `CONDA_PREFIX` and the first Python of `PATH` name, which may be a shim.
     pub(super) fn of(checkouts: &[PathBuf], variables: &[(String, String)]) -> Option<Self> {
         let value = |wanted| variables.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
         let is_outside = |place: &Path| !checkouts.iter().any(|checkout| place.starts_with(checkout));
@@ -44,19 +47,29 @@ impl CheckoutPython {
         let program = python_in(&outside.join(":"));
         let of_program = program.as_deref().and_then(Path::parent).filter(|place| place.ends_with("bin"));
         let named = [value("VIRTUAL_ENV"), value("CONDA_PREFIX")].into_iter().flatten().map(Path::new);
-        let mut prefixes =
-            named.chain(of_program.and_then(Path::parent)).filter(|it| it.is_absolute() && is_outside(it));
+        let prefixes = named.chain(of_program.and_then(Path::parent)).map(Path::to_owned);
+        let behind = program.as_deref().map(behind_shims).unwrap_or_default();
+        // Which of them a shim runs, only its program knows.
+        let runs = |prefix: &Path| {
+            program.as_deref().is_none_or(|program| !behind.iter().any(|it| it == prefix) || runs(program, prefix))
+        };
+        let mut prefixes = prefixes.chain(behind.iter().cloned()).filter(|it| it.is_absolute() && is_outside(it));
         prefixes.find_map(|prefix| {
             let settings = regular_file::read_if_there(&prefix.join("pyvenv.cfg")).ok().flatten();
             let settings = settings.map(|text| String::from_utf8_lossy(&text).into_owned());
             let home = |line: &str| Some(line.strip_prefix("home")?.trim_start().strip_prefix('=')?.trim().into());
-            let base = settings.as_deref().and_then(|text| text.lines().find_map(home));
+            // A shim stays in `PATH`.
+            let is_named = || !behind.contains(&prefix);
+            let base = settings.as_deref().and_then(|text| text.lines().find_map(home)).filter(|_| is_named());
             // What is installed for the user counts outside of virtual environments.
             let users = value("HOME").filter(|_| settings.is_none()).map(|home| Path::new(home).join(".local"));
-            let local = (prefix == Path::new("/usr")).then(|| prefix.join("local"));
+            let local = (prefix == *"/usr").then(|| prefix.join("local"));
             let mut roots = [Some(prefix.to_owned()), local, users].into_iter().flatten();
             let (place, target) = roots.find_map(|root| Inroads::new(checkouts, &root).in_site_packages(&root))?;
-            Some(Self { prefix: prefix.to_owned(), place, target, base, path: path.to_owned() })
+            if !runs(&prefix) {
+                return None;
+            }
+            Some(Self { prefix, place, target, base, path: path.to_owned() })
         })
     }
 
@@ -120,6 +133,28 @@ impl CheckoutPython {
         )
     }
 }
+
+/// Where the shims of pyenv, or those of asdf and mise, look for the Python that they run.
+const BEHIND_SHIMS: &[&str] = &["versions", "installs/python"];
+
+/// The environments of which `program` runs one, if it is a shim.
+fn behind_shims(program: &Path) -> Vec<PathBuf> {
+    let root = program.parent().filter(|place| place.ends_with("shims")).and_then(Path::parent);
+    let places = root.into_iter().flat_map(|root| BEHIND_SHIMS.iter().map(|name| root.join(name)));
+    places.flat_map(|place| directory::entries(&place).unwrap_or_default()).collect()
+}
+
+/// Whether `program` runs the Python of `prefix`, also where it does not answer.
+fn runs(program: &Path, prefix: &Path) -> bool {
+    let mut command = Command::new(program);
+    command.args(["-c", "import sys; print(sys.prefix)"]).stdin(Stdio::null());
+    let answer = output_within(command, ANSWER_LIMIT).ok().flatten().map(|output| output.stdout);
+    let answer = answer.map(|text| PathBuf::from(String::from_utf8_lossy(&text).trim()));
+    let known = answer.filter(|answer| answer.is_absolute()).and_then(|answer| answer.canonicalize().ok());
+    known.is_none_or(|known| prefix.canonicalize().is_ok_and(|prefix| prefix == known))
+}
+
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 fn python_in(path: &str) -> Option<PathBuf> {
     ["python3", "python"].iter().find_map(|name| find_program(path, name))
