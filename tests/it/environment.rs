@@ -346,6 +346,56 @@ fn programs_of_the_checkout_do_not_judge_a_lane() {
     assert!(compose.starts_with("repo-") && compose.ends_with("-b"), "{compose}");
 }
 
+/// As `npm link`, `uv tool install --editable` and a `PYTHONPATH` of the directory above leave it.
+#[test]
+fn programs_and_packages_that_are_links_to_the_checkout_are_those_of_the_lane() {
+    let env = TestEnv::new();
+    let program = |place: &str, text: &str| {
+        env.write(place, format!("#!/bin/sh\n{text}\n"));
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(env.path(place), all).expect("a program");
+    };
+    let link = |target: &str, place: &str| {
+        std::fs::create_dir_all(env.path(place).parent().expect("a directory")).expect("a directory");
+        std::os::unix::fs::symlink(env.path(target), env.path(place)).expect("a link");
+    };
+    program("repo/bin/judge", "exit 0");
+    program("repo/tools/agent", "echo made > made.txt");
+    program("tool/bin/edited", "exit 0");
+    env.write("tool/pyvenv.cfg", "home = /usr/bin\n");
+    env.write(&format!("tool/{SITE}/x.pth"), format!("{}\n", env.path("repo").display()));
+    env.write("repo/check", "exit 0\n");
+    env.write("repo/.git/info/exclude", "/tools\n");
+    env.commit("a judge");
+    link("repo/bin/judge", "packages/judge/bin/judge");
+    link("packages/judge/bin/judge", "linked/judge");
+    link("repo/tools/agent", "linked/agent");
+    link("tool/bin/edited", "linked/edited");
+    let lane = |id: &str, command: &str, gate: &str| {
+        format!("[[lane]]\nid = \"{id}\"\nretries = 0\ncommand = {command}\ntests = ['{gate}']\n")
+    };
+    env.plan(
+        &[
+            lane("A", "'printf \"#!/bin/sh\\nexit 1\\n\" > bin/judge'", "judge"),
+            lane("B", "'echo exit 1 > check'", "sh \"$PYTHONPATH/repo/check\""),
+            lane("C", "'git rm --quiet bin/judge'", "judge"),
+            lane("D", "'echo d > d.txt'", "edited"),
+            lane("E", "['agent']", "judge && sh \"$PYTHONPATH/repo/check\" && test -e \"$PYTHONPATH/plan.toml\""),
+        ]
+        .concat(),
+    );
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
+    let path = format!("{}:{}", env.path("linked").display(), std::env::var("PATH").expect("a PATH"));
+    let above = env.path("repo").parent().expect("a directory").to_owned();
+    let ended =
+        env.lanewright_with(&arguments, |command| command.env("PATH", &path).env("PYTHONPATH", &above)).exits(1);
+    let ended = ended.says(&["PATH, PYTHONPATH lead into ", "A failed", "B failed", "C blocked", "D blocked"]);
+    ended.says(&["linked/judge runs code of another checkout", "linked/edited runs code of another checkout"]);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "bin/judge", "check", "made.txt"]);
+    assert_eq!(env.file_at("main", "check"), "exit 0");
+}
+
 /// In a worktree the gate would judge the code of the checkout.
 #[test]
 fn committed_absolute_link_into_the_checkout_blocks() {

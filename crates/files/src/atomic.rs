@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::directory::{change_below, enter_all, sync_directory};
 use super::error::{FileError, if_there};
 use super::fault::change;
-use super::staged::{ORDINARY, PRIVATE, Staged, temporary_beside};
+use super::staged::{ORDINARY, PRIVATE, PROGRAM, Staged, temporary_beside};
 
 /// Replaces the file at `path`, whose directory exists, by one that holds `contents`; mode 0600.
 ///
@@ -41,6 +41,16 @@ pub fn exchange_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(
 /// The same as [`write()`] without waiting for the disk, for what is worth nothing after a power cut.
 pub fn replace(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     let mut staged = Staged::create(path, PRIVATE)?;
+    staged.write(contents)?;
+    staged.put()
+}
+
+/// The same as [`replace()`] for a program that only its owner runs.
+///
+/// # Errors
+/// [`FileError`]: it cannot be written; what was there is then untouched.
+pub fn replace_program(path: &Path, contents: &[u8]) -> Result<(), FileError> {
+    let mut staged = Staged::create(path, PROGRAM)?;
     staged.write(contents)?;
     staged.put()
 }

@@ -16,6 +16,9 @@ use super::fault::{change, write_all};
 /// The mode of a file that only its owner reads.
 pub(crate) const PRIVATE: Mode = Mode::from_raw_mode(0o600);
 
+/// The mode of a program that only its owner runs.
+pub(crate) const PROGRAM: Mode = Mode::from_raw_mode(0o700);
+
 /// The mode of a file for others, of which the umask takes its part.
 pub(crate) const ORDINARY: Mode = Mode::from_raw_mode(0o666);
 

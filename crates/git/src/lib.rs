@@ -65,7 +65,7 @@ pub use recovery::unreadable_commits::damaged;
 pub use repo::commit_rules::CommitRules;
 pub use repo::commit_settings::ChangedSetting;
 pub use repo::configuration::ConfigurationEntry;
-pub use repo::git_dir::{WrittenByCommits, is_directory_of, last_move_of_head};
+pub use repo::git_dir::{WrittenByCommits, git_directory, is_directory_of, last_move_of_head};
 pub use repo::left_out_rules::LeftOutRules;
 pub use repo::repository::{JobVariables, Repository, branch_reference};
 pub use snapshot::index::present_tree;

@@ -132,7 +132,11 @@ pub(crate) fn log_entry(line: &[u8]) -> Option<(CommitId, String)> {
     Some((CommitId::new(names.split(' ').nth(1)?).ok()?, message.to_owned()))
 }
 
-pub(crate) fn git_directory(worktree: &Path) -> Result<PathBuf> {
+/// Git's own directory for `worktree`, also while an agent works there with another one.
+///
+/// # Errors
+/// [`GitError::NotOurs`]: `worktree` has none.
+pub fn git_directory(worktree: &Path) -> Result<PathBuf> {
     let link = worktree.join(".git");
     if link.is_dir() {
         return Ok(link);

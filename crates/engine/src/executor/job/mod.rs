@@ -7,6 +7,7 @@ mod gate;
 mod git_directory;
 mod hints;
 mod inroads;
+mod linked_directories;
 mod output;
 mod outside;
 mod prepare;

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::base::BaseGate;
 use super::brief::{BriefFiles, prefixed, report_left, task_file};
 use super::gate::GateWorktree;
+use super::linked_directories;
 use super::output::CallSource;
 use super::snapshots::Watched;
 use crate::executor::{Executor, ExecutorError, Result};
@@ -281,6 +282,7 @@ impl Executor {
     /// is there.
     pub(in crate::executor) fn launch(&self, directory: &Path, spec: &JobSpec) -> Result<process::Launched> {
         let mut spec = spec.clone();
+        self.surroundings.write_own_directories(&spec.directory)?;
         for (name, value) in self.surroundings.for_job(&spec.directory, &spec.environment) {
             if spec.environment.contains_key(name) || spec.withheld.iter().any(|withheld| withheld == name) {
                 continue;
@@ -296,12 +298,13 @@ impl Executor {
         Ok(process::launch(&self.program, directory, &spec)?)
     }
 
-    /// An agent's program may be installed in the user's checkout only, as the command line of a project's dependencies is.
+    /// An agent's program may be installed in the user's checkout only, as the command line of a project's dependencies is, or
+    /// be linked to it.
     fn keep_program(&self, spec: &mut JobSpec) {
         if let [CommandLine::Arguments(words), ..] = spec.steps.as_mut_slice()
             && let Some(program) = words.first_mut().filter(|program| !program.contains('/'))
             && let Some((own, path)) = self.surroundings.path().zip(spec.environment.get("PATH"))
-            && process::find_program(path, program).is_none()
+            && process::find_program(path, program).is_none_or(|it| linked_directories::is_written(&it))
             && let Some(found) = process::find_program(own, program)
         {
             *program = found.to_string_lossy().into_owned();

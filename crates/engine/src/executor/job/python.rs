@@ -83,7 +83,8 @@ impl CheckoutPython {
         let moved = |name| moved.get(name).and_then(Option::as_deref);
         let path = moved("PATH").unwrap_or(&self.path);
         !CHOICES.iter().any(|name| own.contains_key(*name))
-            && moved("PYTHONPATH").is_none()
+            && !moved("PYTHONPATH")
+                .is_some_and(|path| path.split(':').any(|part| Path::new(part).starts_with(worktree)))
             && !python_in(path).is_some_and(|program| program.starts_with(worktree))
     }
 

@@ -12,7 +12,9 @@ use lanewright_files::regular_file::{self, Links};
 use lanewright_git::{GitError, JobVariables, Repository};
 use lanewright_model::digest::sha256;
 
+use super::linked_directories::{LinkedDirectory, linked_directories};
 use super::python::CheckoutPython;
+use crate::executor::Result;
 
 /// What ends a path within other text.
 const ENDS: &[char] = &[' ', ',', ';', '"', '\''];
@@ -51,6 +53,7 @@ pub struct Surroundings {
     /// A workspace of Go around a checkout that is in it.
     go_workspace: Option<PathBuf>,
     python: Option<CheckoutPython>,
+    linked_directories: Vec<LinkedDirectory>,
     /// The committed links that are absolute paths, once they were looked for.
     absolute_links: OnceLock<Vec<PathBuf>>,
 }
@@ -66,9 +69,12 @@ impl Surroundings {
         let texts: Vec<(String, String)> = texts.collect();
         let mut checkouts = repository.checkouts()?;
         checkouts.extend(aliases(&checkouts, &texts));
-        let this = Self::new(checkouts, texts.clone());
-        let python = CheckoutPython::of(&this.checkouts, &texts);
-        Ok(Self { python, ..this })
+        let mut this = Self::new(checkouts, texts.clone());
+        this.python = CheckoutPython::of(&this.checkouts, &texts);
+        this.linked_directories = linked_directories(&this.checkouts, &texts);
+        let is_listed = |name: &str| this.linked_directories.iter().any(|it| it.variable() == name);
+        this.variables.extend(texts.into_iter().filter(|(name, _)| is_listed(name)));
+        Ok(this)
     }
 
     /// Those of `variables` that lead into one of `checkouts`, which are absolute paths.
@@ -137,7 +143,7 @@ impl Surroundings {
         &self,
         worktree: &Path,
         found: impl Fn(&Path) -> Option<T>,
-    ) -> Result<Option<T>, GitError> {
+    ) -> Result<Option<T>> {
         let links = match self.absolute_links.get() {
             Some(links) => links,
             None => {
@@ -166,6 +172,15 @@ impl Surroundings {
         variables
     }
 
+    /// Writes what takes the places of directories in which something leads into a checkout, for jobs in `worktree`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn write_own_directories(&self, worktree: &Path) -> Result<()> {
+        let mut all = self.linked_directories.iter().enumerate();
+        all.try_for_each(|(number, it)| it.write(number, worktree))
+    }
+
     /// Whether a job would use the environment of [`Self::python`].
     pub(super) fn uses_python(&self, worktree: &Path, own: &BTreeMap<String, String>) -> Option<&CheckoutPython> {
         self.python.as_ref().filter(|python| python.is_used(worktree, own, &self.all_moved(worktree)))
@@ -174,7 +189,12 @@ impl Surroundings {
     fn all_moved(&self, worktree: &Path) -> BTreeMap<&str, Option<String>> {
         let own = format!("lanewright-{}", &sha256(worktree.as_os_str().as_bytes())[..12]);
         let apart = |place: &PathBuf| place.join(&own).into_os_string().into_string().ok();
-        let moved = self.variables.iter().map(|(name, value)| (name.as_str(), self.moved(value, worktree)));
+        let replaced = |name: &str, value: String| {
+            let linked = self.linked_directories.iter().enumerate().filter(|(_, it)| it.variable() == name);
+            linked.fold(value, |value, (number, it)| it.replace(number, worktree, &value))
+        };
+        let moved = |name, value| self.moved(value, worktree).map(|value| replaced(name, value));
+        let moved = self.variables.iter().map(|(name, value)| (name.as_str(), moved(name, value)));
         let moved = moved.chain(self.of_one_worktree.iter().map(|(name, place)| (name.as_str(), apart(place))));
         let caches = self.shared_caches.iter().filter(|(file, ..)| worktree.join(file).is_file());
         let caches = caches.map(|(_, name, place)| (*name, worktree.join(place).into_os_string().into_string().ok()));
