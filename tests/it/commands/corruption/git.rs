@@ -79,9 +79,9 @@ ways! {
         fs::write(it.entry(&it.lane_slot()).join("index.lock"), "").unwrap();
     };
     an_index_is_gone: "resumed", |it| fs::remove_file(it.entry(&it.slot()).join("index")).unwrap();
-    an_index_is_empty: "fixed: index-damaged", |it| fs::write(it.entry(&it.slot()).join("index"), "").unwrap();
-    an_index_is_garbage: "fixed: index-damaged", |it| fs::write(it.entry(&it.slot()).join("index"), GARBAGE).unwrap();
-    a_lanes_index_is_garbage: "fixed: index-damaged", |it| {
+    an_index_is_empty: "resumed", |it| fs::write(it.entry(&it.slot()).join("index"), "").unwrap();
+    an_index_is_garbage: "resumed", |it| fs::write(it.entry(&it.slot()).join("index"), GARBAGE).unwrap();
+    a_lanes_index_is_garbage: "resumed", |it| {
         fs::write(it.entry(&it.lane_slot()).join("index"), GARBAGE).unwrap();
     };
     the_users_index_is_garbage: "told: index-damaged", |it| {
