@@ -153,10 +153,10 @@ fn copied_content_is_not_merged_under_another_name() {
         (format!("{commit}; git rm --quiet --cached x; git commit --quiet -m gone"), 1),
     ] {
         let env = environment("copy = [\".env\", \"sample.log\"]\n");
-        env.write("repo/.env", "KEY=secret\n");
-        env.write("repo/sample.txt", "of no value\n");
+        env.write("repo/.env", "KEY=0123456789012345678901234567\n");
+        env.write("repo/sample.txt", "of no value, and in a tracked file\n");
         env.commit("sample");
-        env.write("repo/sample.log", "of no value\n");
+        env.write("repo/sample.log", "of no value, and in a tracked file\n");
         env.plan(&format!(
             "[[lane]]\nid = \"A\"\nretries = 1\ncommand = '''\
              cp sample.log a; [ $LANEWRIGHT_ATTEMPT = 2 ] || {{ cp .env x; {way}; }}'''\n"

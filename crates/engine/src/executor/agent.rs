@@ -185,7 +185,7 @@ impl Executor {
         }
         let ignored = match idle {
             Idle::No => Vec::new(),
-            _ => self.repository.ignored_in(&worktree.path)?.iter().map(ToString::to_string).collect(),
+            _ => self.repository.ignored_in(&worktree.path)?.iter().take(FILES).map(ToString::to_string).collect(),
         };
         let (at, agent, head) = (agent, name.clone(), committed.head);
         events.extend(noted);

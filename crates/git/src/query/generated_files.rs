@@ -144,7 +144,7 @@ pub fn forget_uncommitted(worktree: &Path) -> Result<()> {
 const MOST_COPIED: usize = 256;
 
 /// How many bytes a copied file has at least that no other file holds by chance.
-const LEAST_DISTINCT: u64 = 8;
+const LEAST_DISTINCT: u64 = 32;
 
 /// Notes that `paths` were copied from the worktree `from`, those that are true now and else earlier, so that no commit of an
 /// agent's work holds them as they are, also if the agent changes what git ignores. Of many, those that are least deep: what
