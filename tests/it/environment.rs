@@ -419,6 +419,7 @@ fn committed_absolute_link_into_the_checkout_blocks() {
 fn packages_above_the_worktrees_that_lead_to_the_checkout_block() {
     let env = TestEnv::new();
     env.write("repo/.gitignore", "node_modules\n");
+    env.write("repo/package.json", "{}\n");
     env.commit("no packages");
     env.write("node_modules/@x/other/package.json", "{}");
     std::os::unix::fs::symlink("../../repo", env.path("node_modules/@x/lib")).expect("a link");

@@ -111,10 +111,16 @@ impl<'a> Inroads<'a> {
 
     /// Links in the `node_modules` of directories above the worktree, where Node.js looks for what the worktree's own lacks.
     fn above(&self) -> Option<Inroad> {
+        if !self.worktree.join("package.json").exists() {
+            return None;
+        }
         let own = self.worktree.join("node_modules");
         let mut above = self.worktree.ancestors().skip(1).map(|directory| directory.join("node_modules"));
         above.find_map(|packages| {
-            let is_lacking = |link: &PathBuf| link.strip_prefix(&packages).is_ok_and(|name| !own.join(name).exists());
+            let is_lacking = |link: &PathBuf| {
+                let name = link.strip_prefix(&packages).unwrap_or(link);
+                !name.starts_with(".bin") && own.join(name).symlink_metadata().is_err()
+            };
             let (place, target) = self.first_link(links_of_packages(&packages).into_iter().filter(is_lacking))?;
             let name = Path::new("node_modules").join(place.strip_prefix(&packages).ok()?);
             let remedy = format!(
@@ -132,6 +138,10 @@ impl<'a> Inroads<'a> {
     fn of_link(&self, link: &Path) -> Option<Inroad> {
         let target = link.canonicalize().ok().filter(|target| self.is_elsewhere(target))?;
         let (name, below) = (link.strip_prefix(&self.worktree).ok()?, self.below(&target)?);
+        // Data that git ignores is nowhere else.
+        if !self.worktree.join(below).exists() {
+            return None;
+        }
         let up = "../".repeat(name.components().count() - 1);
         let remedy = format!(
             "make it relative in your checkout (`ln -sfn {up}{} {}`), commit that and roll the lane back",

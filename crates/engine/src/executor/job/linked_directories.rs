@@ -2,6 +2,7 @@
 //! put into a directory of `PATH`, or the checkout itself in the directory above it, which `PYTHONPATH` lists.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ const PACKAGES: &[&str] = &["PYTHONPATH", "MYPYPATH", "NODE_PATH"];
 /// What takes the places of such directories for a worktree, in git's own directory for it.
 const OWN: &str = "lanewright.paths";
 
-#[derive(Debug)]
+#[derive(Debug, Hash)]
 pub(super) struct LinkedDirectory {
     variable: &'static str,
     /// As the variable names it.
@@ -30,7 +31,7 @@ pub(super) struct LinkedDirectory {
     others: Vec<PathBuf>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Hash)]
 enum Target {
     /// Relative to a checkout.
     Place(PathBuf),
@@ -74,12 +75,19 @@ impl LinkedDirectory {
         self.variable
     }
 
+    /// Another one for anything else that it holds: a slot, and what was written for it, outlives a process.
+    fn own(&self, worktree: &Path) -> Result<PathBuf> {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        Ok(git_directory(worktree)?.join(OWN).join(format!("{:016x}", hasher.finish())))
+    }
+
     /// Writes what takes its place for `worktree`.
     ///
     /// # Errors
     /// It cannot be written.
-    pub(super) fn write(&self, number: usize, worktree: &Path) -> Result<()> {
-        let own = git_directory(worktree)?.join(OWN).join(number.to_string());
+    pub(super) fn write(&self, worktree: &Path) -> Result<()> {
+        let own = self.own(worktree)?;
         directory::create_directory_unsynced(&own)?;
         for (name, target) in &self.leading {
             let path = own.join(name);
@@ -94,9 +102,8 @@ impl LinkedDirectory {
 
     /// The parts of `value` that name it are led to what was written for `worktree`. Programs that are not found there are
     /// found in it as before; packages are not, since Python merges those without a file of their own from all directories.
-    pub(super) fn replace(&self, number: usize, worktree: &Path, value: &str) -> String {
-        let own = git_directory(worktree).map(|entry| entry.join(OWN).join(number.to_string()));
-        let Some(own) = own.ok().filter(|own| own.is_dir()) else { return value.to_owned() };
+    pub(super) fn replace(&self, worktree: &Path, value: &str) -> String {
+        let Some(own) = self.own(worktree).ok().filter(|own| own.is_dir()) else { return value.to_owned() };
         let replaced = value.split(':').map(|part| match Path::new(part) == self.place {
             true if self.variable == PROGRAMS => format!("{}:{part}", own.display()),
             true => own.display().to_string(),

@@ -177,8 +177,7 @@ impl Surroundings {
     /// # Errors
     /// It cannot be written.
     pub(super) fn write_own_directories(&self, worktree: &Path) -> Result<()> {
-        let mut all = self.linked_directories.iter().enumerate();
-        all.try_for_each(|(number, it)| it.write(number, worktree))
+        self.linked_directories.iter().try_for_each(|it| it.write(worktree))
     }
 
     /// Whether a job would use the environment of [`Self::python`].
@@ -190,8 +189,8 @@ impl Surroundings {
         let own = format!("lanewright-{}", &sha256(worktree.as_os_str().as_bytes())[..12]);
         let apart = |place: &PathBuf| place.join(&own).into_os_string().into_string().ok();
         let replaced = |name: &str, value: String| {
-            let linked = self.linked_directories.iter().enumerate().filter(|(_, it)| it.variable() == name);
-            linked.fold(value, |value, (number, it)| it.replace(number, worktree, &value))
+            let linked = self.linked_directories.iter().filter(|it| it.variable() == name);
+            linked.fold(value, |value, it| it.replace(worktree, &value))
         };
         let moved = |name, value| self.moved(value, worktree).map(|value| replaced(name, value));
         let moved = self.variables.iter().map(|(name, value)| (name.as_str(), moved(name, value)));
