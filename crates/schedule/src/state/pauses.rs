@@ -33,6 +33,8 @@ pub struct Pause {
     probe: Option<Probe>,
     /// Its probe ran for long, so that attempts begin again. None has ended without the outage yet.
     is_lifted: bool,
+    /// A limit of the account that was reported besides a refusal, and when: it still holds where nothing is refused after all.
+    limit: Option<(Outage, Timestamp)>,
     /// What the log does not have yet.
     unrecorded: Option<Change>,
 }
@@ -99,7 +101,8 @@ impl Pauses {
         let unrecorded = Some(Change::Pause { at });
         let Some(pause) = self.accounts.get_mut(account) else {
             let (outage, until) = (outage.clone(), Some(at));
-            let pause = Pause { outage, since: at, until, failures: 0, probe: None, is_lifted: false, unrecorded };
+            let pause =
+                Pause { outage, since: at, until, failures: 0, probe: None, is_lifted: false, limit: None, unrecorded };
             self.accounts.insert(account.to_owned(), pause);
             return;
         };
@@ -109,8 +112,11 @@ impl Pauses {
         let is_later = pause.until.is_some_and(|until| outage.end(at) > Some(until.plus(LATER)));
         if was_probe || was_lifted || is_later || outage.kind == OutageKind::Refused {
             pause.failures += u32::from(was_probe || was_lifted);
-            pause.outage = outage.clone();
+            let last = std::mem::replace(&mut pause.outage, outage.clone());
+            pause.keep_limit(&last, at);
             pause.unrecorded = unrecorded;
+        } else {
+            pause.keep_limit(outage, at);
         }
     }
 
@@ -128,6 +134,9 @@ impl Pauses {
                 // One that still runs says nothing about what may follow.
                 pause.probe.iter_mut().for_each(|probe| probe.is_outdated = true);
                 pause.unrecorded = Some(Change::Continue);
+                if let Some((limit, at)) = pause.limit.take().filter(|_| !was_probe) {
+                    (pause.outage, pause.unrecorded) = (limit, Some(Change::Pause { at }));
+                }
             }
             _ => {}
         }
@@ -137,14 +146,15 @@ impl Pauses {
     pub(crate) fn limited(&mut self, account: &str, outage: &Outage, at: Timestamp) {
         let is_over = |pause: &Pause| pause.is_lifted || pause.unrecorded == Some(Change::Continue);
         let lasts = |pause: &Pause| pause.until.is_none_or(|until| Some(until) >= outage.end(at));
-        if self.accounts.get(account).is_some_and(|pause| !is_over(pause) && lasts(pause)) {
+        if let Some(pause) = self.accounts.get_mut(account).filter(|pause| !is_over(pause) && lasts(pause)) {
+            pause.keep_limit(outage, at);
             return;
         }
         let known = self.accounts.remove(account).and_then(|known| known.probe);
         let probe = known.map(|probe| Probe { is_outdated: true, ..probe });
         let (unrecorded, until) = (Some(Change::Pause { at }), Some(at));
-        let pause =
-            Pause { outage: outage.clone(), since: at, until, failures: 0, probe, is_lifted: false, unrecorded };
+        let (outage, failures, is_lifted, limit) = (outage.clone(), 0, false, None);
+        let pause = Pause { outage, since: at, until, failures, probe, is_lifted, limit, unrecorded };
         self.accounts.insert(account.to_owned(), pause);
     }
 
@@ -157,9 +167,10 @@ impl Pauses {
 
     pub(crate) fn paused(&mut self, account: &str, outage: &Outage, since: Timestamp, until: Option<Timestamp>) {
         let known = self.accounts.remove(account);
-        let (failures, probe) = known.map_or((0, None), |known| (known.failures, known.probe));
+        let (failures, probe, limit) =
+            known.map_or((0, None, None), |known| (known.failures, known.probe, known.limit));
         let (outage, is_lifted, unrecorded) = (outage.clone(), false, None);
-        let pause = Pause { outage, since, until, failures, probe, is_lifted, unrecorded };
+        let pause = Pause { outage, since, until, failures, probe, is_lifted, limit, unrecorded };
         self.accounts.insert(account.to_owned(), pause);
     }
 
@@ -236,6 +247,14 @@ impl Pause {
     /// Whether it was waited for long enough, or waiting helps nothing.
     pub fn needs_user(&self) -> bool {
         self.until.is_none()
+    }
+
+    /// Keeps in mind that the account's limit is used up, where that is not why it is paused.
+    fn keep_limit(&mut self, outage: &Outage, at: Timestamp) {
+        let is_limit = outage.kind != OutageKind::Refused && outage.end(at).is_some_and(|end| end > at);
+        if is_limit && self.outage.kind == OutageKind::Refused {
+            self.limit = Some((outage.clone(), at));
+        }
     }
 
     /// Whether its probe may begin: `runs` tells of an attempt whether it does.

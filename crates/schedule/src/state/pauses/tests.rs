@@ -170,6 +170,35 @@ fn an_attempt_that_passes_shows_that_its_account_is_not_refused() {
 }
 
 #[test]
+fn a_limit_holds_where_a_refusal_turns_out_to_be_none() {
+    let refused = Outage::new(OutageKind::Refused, "model not found");
+    for (order, is_recorded) in [(0, false), (0, true), (1, false), (1, true), (2, true)] {
+        let mut pauses = Pauses::default();
+        let mut steps: [&dyn Fn(&mut Pauses); 2] =
+            [&|pauses| pauses.limited("claude", &quota(Some(HOUR)), moment(0)), &|pauses| {
+                pauses.failed("claude", &attempt(1), &refused, moment(1))
+            }];
+        let failed = |pauses: &mut Pauses| pauses.failed("claude", &attempt(4), &quota(Some(HOUR)), moment(0));
+        match order {
+            0 => {}
+            1 => steps.reverse(),
+            _ => steps = [steps[1], &failed],
+        }
+        for step in steps {
+            step(&mut pauses);
+            if is_recorded && !pauses.unrecorded(FIRST, LIMIT).is_empty() {
+                record(&mut pauses);
+            }
+        }
+        pauses.ended("claude", &attempt(2), AttemptEnd::Passed);
+        assert_eq!(record(&mut pauses), Some(Some(HOUR)), "{order} {is_recorded}");
+        pauses.probe("claude", &attempt(3), moment(HOUR));
+        pauses.ended("claude", &attempt(3), AttemptEnd::Passed);
+        assert_eq!(record(&mut pauses), None, "{order} {is_recorded}");
+    }
+}
+
+#[test]
 fn a_run_that_was_opened_again_after_its_end_is_probed_at_once() {
     let mut pauses = Pauses::default();
     pauses.failed("claude", &attempt(1), &quota(Some(3 * HOUR)), moment(0));
