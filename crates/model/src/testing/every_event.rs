@@ -485,11 +485,21 @@ fn latest() -> Vec<Event> {
             head: commit('c'),
             changed: vec!["src/lib.rs".into()],
             prohibited: vec![],
-            idle: Idle::Agent,
-            ignored: vec!["a.sql (ignored by .gitignore:1)".into()],
+            idle: Idle::No,
+            ignored: vec![],
             size: Some(ChangeSize { files: 1, added: 3, removed: 1 }),
         },
         Event::CandidatePicked { lane: lane(), agent: agent() },
         Event::CandidateChosen { lane: lane(), agent: agent(), by: ChosenBy::User },
+        Event::WorkCommitted {
+            lane: lane(),
+            agent: agent(),
+            head: commit('c'),
+            changed: vec![],
+            prohibited: vec![],
+            idle: Idle::Agent,
+            ignored: vec!["a.sql (ignored by .gitignore:1)".into()],
+            size: None,
+        },
     ]
 }
