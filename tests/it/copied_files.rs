@@ -151,6 +151,8 @@ fn copied_content_is_not_merged_under_another_name() {
         (commit.to_owned(), 1),
         // It would stay in the history.
         (format!("{commit}; git rm --quiet --cached x; git commit --quiet -m gone"), 1),
+        ("cp x sample.txt".to_owned(), 0),
+        (format!("cp x sample.txt; {commit} sample.txt"), 1),
     ] {
         let env = environment("copy = [\".env\", \"sample.log\"]\n");
         env.write("repo/.env", "KEY=0123456789012345678901234567\n");
@@ -165,6 +167,11 @@ fn copied_content_is_not_merged_under_another_name() {
         assert_eq!(env.events("failure_noted").len(), failures, "{way}");
         assert!(env.holds("main", "a"), "{way}");
         assert_eq!(env.git(&["log", "--format=%h", "main", "--", "x"]), "", "{way}");
+        assert_eq!(env.git(&["show", "main:sample.txt"]), "of no value, and in a tracked file", "{way}");
+        // Neither a commit nor a snapshot of what is not committed.
+        let secret = env.git(&["hash-object", ".env"]);
+        let held = env.git(&["rev-list", "--all", "--objects"]).contains(&secret);
+        assert!(!held, "{way}");
     }
 }
 

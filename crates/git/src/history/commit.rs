@@ -138,10 +138,12 @@ fn stage_everything(
     Ok((embedded, left_out))
 }
 
-/// Takes `paths`, which are new there, out of the index of `git`.
+/// Makes `paths` in the index of `git` what they are in the head, most often nothing.
 pub(crate) fn unstage<'a>(git: impl Fn() -> Git<'a>, paths: &[Vec<u8>]) -> Result<()> {
     if !paths.is_empty() {
-        git().input(paths.join(&0)).args(["update-index", "--force-remove", "-z", "--stdin"]).run()?;
+        let paths = paths.join(&0);
+        let git = git().input(paths).args(["--literal-pathspecs", "reset", "--quiet", "HEAD"]);
+        git.args(["--pathspec-from-file=-", "--pathspec-file-nul"]).run()?;
     }
     Ok(())
 }

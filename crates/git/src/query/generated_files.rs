@@ -230,9 +230,7 @@ pub(crate) fn copied_in_commits(
         let mut facts = facts.rsplit(' ');
         match (copied.get(*path), facts.next(), facts.next().unwrap_or_default().to_owned()) {
             (Some(blob), _, object) if object == *blob => drop(found.insert(path.to_vec())),
-            (_, Some(status), object) if distinct.contains(&object) && is_addition(status) => {
-                found.insert(path.to_vec());
-            }
+            (_, _, object) if distinct.contains(&object) => drop(found.insert(path.to_vec())),
             (Some(_), Some(status), _) if is_addition(status) => drop(added.insert(path.to_vec())),
             _ => {}
         }

@@ -141,14 +141,17 @@ impl LeftOutRules {
         git: impl Fn() -> Git<'a>,
     ) -> Result<Vec<LeftOut>> {
         let new = new_paths(before, after);
+        let copies = self.new_copies(worktree, after, &["HEAD"], &git)?;
         if !self.may_concern(worktree, new.iter().copied()) {
-            return Ok(Vec::new());
+            return Ok(copies.into_iter().map(LeftOut::copied).collect());
         }
         let changes = Changes::since(git(), "HEAD")?;
         let (new, known): (Vec<&[u8]>, Vec<&[u8]>) = new.into_iter().partition(|path| changes.added.contains(*path));
+        let new: Vec<&[u8]> = new.into_iter().filter(|path| !copies.contains(path)).collect();
         let tracked = before.iter().map(|entry| entry.path.as_slice()).chain(known).collect();
         let mut left_out = self.sort_out(worktree, &new, &tracked, |files| sizes_in_index(&git, files))?;
         left_out.retain(|it| !changes.have_removed_the_like(it));
+        left_out.extend(copies.into_iter().map(LeftOut::copied));
         Ok(left_out)
     }
 
@@ -188,13 +191,37 @@ impl LeftOutRules {
         let paths = index.iter().map(|entry| entry.path.as_slice());
         let is_new = |path: &&[u8]| changes.iter().all(|changes| changes.added.contains(*path));
         let (new, tracked): (Vec<&[u8]>, Vec<&[u8]>) = paths.partition(is_new);
-        let copies = copies_in(worktree, index)?;
-        let (copies, new): (Vec<&[u8]>, Vec<&[u8]>) = new.into_iter().partition(|path| copies.contains(path));
+        let known: Vec<&str> = known.iter().map(|commit| commit.as_str()).collect();
+        let copies = self.new_copies(worktree, index, &known, &git)?;
+        let new: Vec<&[u8]> = new.into_iter().filter(|path| !copies.contains(path)).collect();
         let tracked = tracked.into_iter().collect();
         let mut left_out = self.sort_out(worktree, &new, &tracked, |files| sizes_in_index(&git, files))?;
         left_out.retain(|it| !changes.iter().any(|changes| changes.have_removed_the_like(it)));
-        left_out.extend(copies.into_iter().filter(|path| !self.takes(path)).map(LeftOut::copied));
+        left_out.extend(copies.into_iter().map(LeftOut::copied));
         Ok(left_out)
+    }
+
+    /// The paths of the `index` of `git` that hold what was copied into `worktree`, and that hold something else, or nothing,
+    /// in each of the `known` commits.
+    fn new_copies<'a, 'i>(
+        &self,
+        worktree: &Path,
+        index: &'i [IndexEntry],
+        known: &[&str],
+        git: &impl Fn() -> Git<'a>,
+    ) -> Result<BTreeSet<&'i [u8]>> {
+        let mut copies = copies_in(worktree, index)?;
+        copies.retain(|path| !self.takes(path));
+        for commit in known {
+            if copies.is_empty() {
+                break;
+            }
+            let differing =
+                git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames", commit]).run()?;
+            let differing: BTreeSet<&[u8]> = nul_separated(&differing).collect();
+            copies.retain(|path| differing.contains(path));
+        }
+        Ok(copies)
     }
 
     /// The `untracked` paths of `worktree` without those in trees to leave out.

@@ -27,7 +27,7 @@ pub(crate) enum Start {
 pub(crate) enum Extent {
     /// Those that are committed as work.
     Work,
-    /// Those of editors and large ones, too: only what programs make again is left out.
+    /// Those of editors and large ones, too: only what programs make again, and what was copied, is left out.
     Everything,
 }
 
@@ -101,7 +101,8 @@ impl<'a> SnapshotIndex<'a> {
         let mut after = entries_in(self.file, &|| self.git())?;
         restore_untouched(self.worktree, || self.git(), (&before, &mut after), || Ok(true))?;
         let mut left_out = rules.left_out_of_addition(self.worktree, [&before, &after], || self.git())?;
-        left_out.retain(|it| extent == Extent::Work || it.reason == LeftOutReason::Tree);
+        left_out
+            .retain(|it| extent == Extent::Work || matches!(it.reason, LeftOutReason::Tree | LeftOutReason::Copied));
         let files: Vec<Vec<u8>> = left_out.into_iter().flat_map(|it| it.files).collect();
         unstage(|| self.git(), &files)?;
         Ok(self.git().arg("write-tree").line()?)
