@@ -365,12 +365,16 @@ fn programs_and_packages_that_are_links_to_the_checkout_are_those_of_the_lane() 
     env.write("tool/pyvenv.cfg", "home = /usr/bin\n");
     env.write(&format!("tool/{SITE}/x.pth"), format!("{}\n", env.path("repo").display()));
     env.write("repo/check", "exit 0\n");
-    env.write("repo/.git/info/exclude", "/tools\n");
+    env.write("repo/.git/info/exclude", "/tools\n/.venv\n");
     env.commit("a judge");
     link("repo/bin/judge", "packages/judge/bin/judge");
     link("packages/judge/bin/judge", "linked/judge");
     link("repo/tools/agent", "linked/agent");
     link("tool/bin/edited", "linked/edited");
+    std::fs::create_dir_all(env.path("repo/.venv/bin")).expect("a directory");
+    std::os::unix::fs::symlink("/bin/sh", env.path("repo/.venv/bin/python9")).expect("a link");
+    link("repo/.venv/bin/python9", "linked/python9");
+    program("repo/.git/hooks/post-checkout", "command -v judge >> \"$SCRATCH/hook\"");
     let lane = |id: &str, command: &str, gate: &str| {
         format!("[[lane]]\nid = \"{id}\"\nretries = 0\ncommand = {command}\ntests = ['{gate}']\n")
     };
@@ -380,6 +384,7 @@ fn programs_and_packages_that_are_links_to_the_checkout_are_those_of_the_lane() 
             lane("B", "'echo exit 1 > check'", "sh \"$PYTHONPATH/repo/check\""),
             lane("C", "'git rm --quiet bin/judge'", "judge"),
             lane("D", "'echo d > d.txt'", "edited"),
+            lane("F", "'echo f > f.txt'", "python9 -c true"),
             lane("E", "['agent']", "judge && sh \"$PYTHONPATH/repo/check\" && test -e \"$PYTHONPATH/plan.toml\""),
         ]
         .concat(),
@@ -390,9 +395,13 @@ fn programs_and_packages_that_are_links_to_the_checkout_are_those_of_the_lane() 
     let above = env.path("repo").parent().expect("a directory").to_owned();
     let ended =
         env.lanewright_with(&arguments, |command| command.env("PATH", &path).env("PYTHONPATH", &above)).exits(1);
-    let ended = ended.says(&["PATH, PYTHONPATH lead into ", "A failed", "B failed", "C blocked", "D blocked"]);
-    ended.says(&["linked/judge runs code of another checkout", "linked/edited runs code of another checkout"]);
+    let ended =
+        ended.says(&["PATH, PYTHONPATH lead into ", "A failed", "B failed", "C blocked", "D blocked", "F blocked"]);
+    let runs = |program: &str| format!("linked/{program} runs code of another checkout");
+    ended.says(&[&runs("judge"), &runs("edited"), &runs("python9")]);
     assert_eq!(env.files("main"), [".gitignore", "README.md", "bin/judge", "check", "made.txt"]);
+    let by_hook = env.scratch("hook");
+    assert!(by_hook.lines().all(|program| program.contains("/lanewright.paths/")), "{by_hook}");
     assert_eq!(env.file_at("main", "check"), "exit 0");
 }
 

@@ -153,7 +153,7 @@ fn programs(checkouts: &[PathBuf], place: &Path) -> BTreeMap<PathBuf, Target> {
     let mut environments = BTreeMap::<PathBuf, bool>::new();
     let leading = links.filter_map(|(link, _)| {
         let (name, target) = (link.file_name()?.into(), link.canonicalize().ok()?);
-        if let Some(below) = below(checkouts, &target) {
+        if let Some(below) = places_of(&link).find_map(|place| below(checkouts, &place)) {
             return Some((name, Target::Place(below)));
         }
         let environment = target.parent().filter(|bin| bin.ends_with("bin")).and_then(Path::parent)?;
@@ -166,6 +166,18 @@ fn programs(checkouts: &[PathBuf], place: &Path) -> BTreeMap<PathBuf, Target> {
     });
     leading.collect()
 }
+
+/// Where a link leads, step by step: the `python` of an environment is itself a link to one of the system.
+fn places_of(link: &Path) -> impl Iterator<Item = PathBuf> {
+    let next = |link: &Path| {
+        let target = link.parent()?.join(std::fs::read_link(link).ok()?);
+        Some(target.parent()?.canonicalize().ok()?.join(target.file_name()?))
+    };
+    std::iter::successors(next(link), move |link| next(link)).take(MOST_LINKS)
+}
+
+/// As many as Linux follows.
+const MOST_LINKS: usize = 40;
 
 /// The packages in `place`, also those of scopes, that lead into a checkout, and the others.
 fn packages(checkouts: &[PathBuf], place: &Path) -> (BTreeMap<PathBuf, Target>, Vec<PathBuf>) {

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use lanewright_agents::runner::is_shared_place;
 use lanewright_files::regular_file::{self, Links};
-use lanewright_git::{GitError, JobVariables, Repository};
+use lanewright_git::{GitError, JobVariables, Repository, git_directory};
 use lanewright_model::digest::sha256;
 
 use super::linked_directories::{LinkedDirectory, linked_directories};
@@ -231,6 +231,12 @@ impl Surroundings {
 
 impl JobVariables for Surroundings {
     fn at(&self, worktree: &Path) -> BTreeMap<&str, Option<String>> {
+        // For a worktree that is not made yet there is no place.
+        if git_directory(worktree).is_ok()
+            && let Err(error) = self.write_own_directories(worktree)
+        {
+            tracing::warn!("{error}");
+        }
         self.for_job(worktree, &BTreeMap::new())
     }
 }
