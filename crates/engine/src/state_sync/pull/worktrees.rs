@@ -55,7 +55,10 @@ fn open(pool: &Pool, holder: &Holder, worktree: &Worktree) -> Result<Worktree, G
 /// Restores the files of a worktree from a snapshot that was taken at the current head of its branch.
 fn restore_files(pool: &Pool, worktree: &Worktree, snapshot: &CommitId) -> Result<(), GitError> {
     let head = git::head_of(&worktree.path)?.commit;
-    let taken_there = *snapshot != head && pool.repository().is_ancestor(&head, snapshot)?;
+    let repository = pool.repository();
+    // One that was removed, or damaged, before the state was pushed is not part of it.
+    let is_here = || repository.has_commit(snapshot);
+    let taken_there = *snapshot != head && is_here()? && repository.is_ancestor(&head, snapshot)?;
     if taken_there && !git::has_changes(&worktree.path)? { git::restore(&worktree.path, snapshot) } else { Ok(()) }
 }
 
