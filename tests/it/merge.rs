@@ -268,3 +268,18 @@ fn files_with_one_number_are_named() {
     let status = env.lanewright(&["status", "r1"]).exits(0).stdout;
     assert!(status.contains(line), "{status}");
 }
+
+#[test]
+fn prompt_after_a_failed_merge_names_files_with_one_number() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'wait-for b && mkdir db && echo a > db/0007_users.sql'\n\
+         [[lane]]\nid = \"B\"\nretries = 1\ntests = ['test ! -e db/0007_users.sql || test ! -e db/0007_orders.sql']\n\
+         command = '''if [ $LANEWRIGHT_ATTEMPT = 1 ]; then touch \"$SCRATCH/b\" && mkdir db && echo b > db/0007_orders.sql && \
+         until git -C $SCRATCH/../repo cat-file -e main:db/0007_users.sql 2>/dev/null; do sleep 0.02; done; \
+         else grep -q \"db/0007_orders.sql beside db/0007_users.sql\" $LANEWRIGHT_PROMPT_FILE && \
+         git mv db/0007_orders.sql db/0008_orders.sql; fi'''\n",
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "db/0007_users.sql", "db/0008_orders.sql"]);
+}

@@ -27,11 +27,7 @@ impl Repository {
     /// A commit cannot be read.
     pub fn name_clashes(&self, [ours, theirs]: [&CommitId; 2], merged: &CommitId) -> Result<NameClashes> {
         let Some(base) = self.merge_base(ours, theirs)? else { return Ok(NameClashes::default()) };
-        let added = |to: &CommitId| -> Result<Vec<String>> {
-            let new = self.differences(&base, to)?.into_iter().filter(|it| it.from == 0);
-            Ok(new.map(|it| path_text(&it.path)).collect())
-        };
-        let new = added(theirs)?;
+        let new = self.added(&base, theirs)?;
         let by_case = match case_twins::case_twins(self, merged, &new) {
             _ if new.is_empty() => Vec::new(),
             Some(known) => known,
@@ -40,7 +36,20 @@ impl Repository {
                 twins(&git.paths()?, &new)
             }
         };
-        Ok(NameClashes { by_case, by_number: of_one_number(&added(ours)?, &new) })
+        Ok(NameClashes { by_case, by_number: of_one_number(&self.added(&base, ours)?, &new) })
+    }
+
+    /// The files that `theirs` added since `base`, where `ours` has added another one of the same number.
+    ///
+    /// # Errors
+    /// A commit cannot be read.
+    pub fn same_numbers(&self, base: &CommitId, [ours, theirs]: [&CommitId; 2]) -> Result<Vec<Clash>> {
+        Ok(of_one_number(&self.added(base, ours)?, &self.added(base, theirs)?))
+    }
+
+    fn added(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>> {
+        let new = self.differences(from, to)?.into_iter().filter(|it| it.from == 0);
+        Ok(new.map(|it| path_text(&it.path)).collect())
     }
 }
 

@@ -11,7 +11,7 @@ use lanewright_model::event::Worktree;
 use lanewright_model::job::StatusSpec;
 use lanewright_model::runner::PromptWay;
 use lanewright_model::{
-    Agent, CommandLine, JobId, JobRole, JobSpec, Lane, LaneId, LaneIndex, Round, Runner, Session, Task,
+    Agent, CommandLine, CommitId, JobId, JobRole, JobSpec, Lane, LaneId, LaneIndex, Round, Runner, Session, Task,
 };
 use lanewright_programs::process;
 use lanewright_schedule::{LaneState, RunState};
@@ -329,6 +329,7 @@ impl Executor {
         let past = PastFailures::new(&worker.lessons(&task.id), last_words.unwrap_or_default());
         let (reports, remarks) = (self.reports(lane, state), lane_state.remarks());
         let candidates = candidates(lane_state, plan);
+        let same_numbers = self.same_numbers(lane_state.first_base(), head, state)?;
         let values = Values {
             base: base.as_str(),
             head: head.as_str(),
@@ -342,6 +343,7 @@ impl Executor {
             last_words: &past.last_words,
             refusals: &worker.refusals.lines(),
             complaints: &past.complaints,
+            same_numbers: &same_numbers,
             attempt: job.number,
             failures: &past.failures,
             last_chance: worker.rolled_back,
@@ -349,6 +351,17 @@ impl Executor {
             ..Values::planned(&self.plan, plan, agent, task)
         };
         Ok(Templates::new(&self.plan.prompts)?.render(who.round, &values)?)
+    }
+
+    /// The files that the lane added until `head` and that have the same number as one that the integration branch got since.
+    fn same_numbers(&self, base: Option<&CommitId>, head: &CommitId, state: &RunState) -> Result<Vec<String>> {
+        let Some((base, branch)) =
+            base.zip(state.integration()).filter(|(base, branch)| *base != head && base != branch)
+        else {
+            return Ok(Vec::new());
+        };
+        let clashes = self.repository.same_numbers(base, [branch, head])?;
+        Ok(clashes.into_iter().map(|(own, there)| format!("{own} beside {there}")).collect())
     }
 
     /// What the agents of the requirements round left: their report, else the end of what they wrote.
