@@ -1,6 +1,6 @@
 //! New files that git ignores although they may be work.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -69,51 +69,63 @@ pub(crate) fn each_once(files: Vec<Ignored>) -> Vec<LeftOut> {
 
 fn ignored(worktree: &Path, index: &[IndexEntry], counts: impl Fn(&Rule) -> bool) -> Result<Vec<Ignored>> {
     let tracked = index.iter().map(|entry| entry.path.clone()).collect();
-    let untracked = untracked(worktree, &tracked)?;
-    let rules = rules_of(worktree, &[&untracked.directories[..], &untracked.files].concat())?;
-    let mut found = Vec::new();
-    for path in untracked.files {
-        let above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
-        let outermost = above.filter_map(|directory| Some((directory, "/", rules.get(directory)?))).next();
-        let itself = || Some((&path[..], "", rules.get(&path)?));
-        let Some((place, slash, rule)) = outermost.or_else(itself).filter(|(.., rule)| counts(rule)) else { continue };
+    let mut tops = Vec::new();
+    find_untracked(worktree, b"", &tracked, &mut |path| {
+        tops.push(path);
+        false
+    });
+    let copied = copied(worktree)?;
+    let is_work = |path: &[u8]| !is_made_again(worktree, path) && !copied.contains(path);
+    tops.retain(|path| is_work(path));
+    // Most are ignored as a whole, by a rule that does not count, and never looked into.
+    let mut rules = rules_of(worktree, &tops)?;
+    tops.retain(|path| rules.get(path).is_none_or(&counts));
+    let found = Found::below(worktree, tops, is_work);
+    let inner: Vec<Vec<u8>> = found.directories.iter().chain(&found.files).cloned().collect();
+    let inner: Vec<Vec<u8>> = inner.into_iter().filter(|path| outermost(path, &rules).is_none()).collect();
+    rules.extend(rules_of(worktree, &inner)?);
+    let ignored = found.files.into_iter().filter_map(|path| {
+        let (place, rule) = outermost(&path, &rules).filter(|(_, rule)| counts(rule))?;
+        let slash = if place.len() < path.len() { "/" } else { "" };
         let reason = LeftOutReason::Ignored(format!("{}:{}", rule.file, rule.line));
         let left_out = LeftOut { path: path_text(place) + slash, reason, files: Vec::new() };
-        found.push(Ignored { path, left_out });
-    }
-    Ok(found)
+        Some(Ignored { path, left_out })
+    });
+    Ok(ignored.collect())
+}
+
+/// What of `path` is ignored, it or a directory that it is in, and why.
+fn outermost<'p, 'r>(path: &'p [u8], rules: &'r BTreeMap<Vec<u8>, Rule>) -> Option<(&'p [u8], &'r Rule)> {
+    let above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
+    above.chain([path]).find_map(|place| Some((place, rules.get(place)?)))
 }
 
 /// Paths that are in no index.
 #[derive(Default)]
-struct Untracked {
+struct Found {
     directories: Vec<Vec<u8>>,
     files: Vec<Vec<u8>>,
 }
 
-/// What is untracked in `worktree`, without what is made again or was copied.
-fn untracked(worktree: &Path, tracked: &BTreeSet<Vec<u8>>) -> Result<Untracked> {
-    let copied = copied(worktree)?;
-    let mut due = VecDeque::new();
-    find_untracked(worktree, b"", tracked, &mut |path| {
-        due.push_back(path);
-        false
-    });
-    let mut found = Untracked::default();
-    while let Some(path) = due.pop_front().filter(|_| found.files.len() < MOST) {
-        let place = worktree.join(OsStr::from_bytes(&path));
-        if is_made_again(worktree, &path) || copied.contains(&path) {
-            continue;
+impl Found {
+    /// What is at `tops` of `worktree`, and below them, as far as it is work.
+    fn below(worktree: &Path, tops: Vec<Vec<u8>>, is_work: impl Fn(&[u8]) -> bool) -> Self {
+        let (mut found, mut due) = (Self::default(), VecDeque::from(tops));
+        while let Some(path) = due.pop_front().filter(|_| found.files.len() < MOST) {
+            let place = worktree.join(OsStr::from_bytes(&path));
+            if !is_work(&path) {
+                continue;
+            }
+            if fs::symlink_metadata(&place).is_ok_and(|it| it.is_dir()) {
+                let names = fs::read_dir(&place).into_iter().flatten().flatten();
+                due.extend(names.map(|entry| [&path, &b"/"[..], entry.file_name().as_bytes()].concat()));
+                found.directories.push(path);
+            } else {
+                found.files.push(path);
+            }
         }
-        if fs::symlink_metadata(&place).is_ok_and(|it| it.is_dir()) {
-            let names = fs::read_dir(&place).into_iter().flatten().flatten();
-            due.extend(names.map(|entry| [&path, &b"/"[..], entry.file_name().as_bytes()].concat()));
-            found.directories.push(path);
-        } else {
-            found.files.push(path);
-        }
+        found
     }
-    Ok(found)
 }
 
 /// What has a path ignored.
