@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lanewright_files::regular_file::{self, Links};
 use lanewright_git::{self as git, Repository};
-use lanewright_model::dependencies::{DEPENDENCIES, LOCAL_FILES, LOCK_FILES};
+use lanewright_model::dependencies::{DEPENDENCIES, LOCAL_FILES, LOCK_FILES, MANIFESTS};
 use lanewright_model::{CommitId, Lane};
 use lanewright_plan::Package;
 
@@ -94,10 +94,7 @@ fn packages_of_workspaces(main: &Path, directories: &[PathBuf], found: &[Need]) 
     nested
 }
 
-/// Files that name places, which worktrees have as well: in what a program reads there, `checkout` is another place.
-const NAMING_PLACES: &[&str] = &["go.mod", "go.work", "Cargo.toml", "package.json", "pyproject.toml"];
-
-/// How much of such a file is read, in bytes.
+/// How much of a file that may name places is read, in bytes.
 const NAMING_LIMIT: u64 = 1 << 20;
 
 /// The files of the checkout that name it by its absolute path, relative to its root, with the number of the line.
@@ -105,7 +102,7 @@ pub(crate) fn files_naming_checkout(repository: &Repository) -> Vec<(String, usi
     let main = repository.main_worktree();
     let names = |directory: &Path| {
         let local: &[&str] = if directory.as_os_str().is_empty() { LOCAL_FILES } else { &[] };
-        [NAMING_PLACES, local].concat()
+        [MANIFESTS, local].concat()
     };
     let mut found = Vec::new();
     for directory in directories(main) {

@@ -423,6 +423,37 @@ fn committed_absolute_link_into_the_checkout_blocks() {
     assert_eq!(env.file_at("main", "src/check"), "exit 0");
 }
 
+/// As `replace` in a `go.mod`, and in one that git ignores, is copied and named by `GOFLAGS=-modfile`.
+#[test]
+fn manifests_that_name_the_checkout_block() {
+    let env = TestEnv::new();
+    let module = |place: &str| format!("module x\n\nreplace priv => {place}\n");
+    let absolute = module(&env.path("repo/priv").display().to_string());
+    env.write("repo/priv/check", "exit 0\n");
+    env.write("repo/go.mod", &absolute);
+    env.write("repo/.gitignore", "go.local.mod\n");
+    env.write("repo/lanewright.toml", "copy = ['go.local.mod']\n");
+    env.commit("a module");
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'touch \"$SCRATCH/ran\"; echo exit 1 > priv/check'\n\
+         tests = ['sh $(sed -n \"s/.*=> //p\" go.mod)/check']\n",
+    );
+    env.execute(&[]).exits(3).says(&["A blocked", "/go.mod leads to ", "a relative path in line 3 of it"]);
+    let again = |name: &str| {
+        env.lanewright(&["rollback", "r1", "--lane", "A", "--yes"]).exits(0);
+        let ended = env.lanewright(&["resume", "r1"]);
+        assert_eq!(env.path("scratch/ran").exists(), name.is_empty(), "an agent was started");
+        ended
+    };
+    env.write("repo/go.mod", module("./priv"));
+    env.commit("a relative path");
+    env.write("repo/go.local.mod", &absolute);
+    again("go.local.mod").exits(3).says(&["A blocked", "/go.local.mod leads to "]);
+    env.write("repo/go.local.mod", module("./priv"));
+    again("").exits(1).says(&["A failed"]);
+    assert_eq!(env.file_at("main", "priv/check"), "exit 0");
+}
+
 /// As a workspace of npm has it whose packages are repositories.
 #[test]
 fn packages_above_the_worktrees_that_lead_to_the_checkout_block() {

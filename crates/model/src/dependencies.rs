@@ -36,6 +36,9 @@ pub const DEPENDENCIES: &[Dependencies] = &[
 /// Files of a checkout that programs in it need and that are often not in git.
 pub const LOCAL_FILES: &[&str] = &[".env", ".env.local", ".envrc", ".tool-versions", "mise.toml", ".mise.toml"];
 
+/// Manifests of packages of Go, cargo, npm and Python: they may say where others are.
+pub const MANIFESTS: &[&str] = &["go.mod", "go.work", "Cargo.toml", "package.json", "pyproject.toml"];
+
 /// Lock files, and the commands that make them again from what names the dependencies, without installing these where the
 /// tool can.
 pub const LOCK_FILES: &[(&str, &str)] = &[

@@ -5,10 +5,12 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use lanewright_files::{directory, regular_file};
+use lanewright_files::directory;
+use lanewright_files::regular_file::{self, Links};
 use lanewright_git::INCLUDE_FILE;
 use lanewright_model::{JobId, JobRole};
 
+use super::manifests;
 use super::python::CheckoutPython;
 use crate::executor::{Executor, ExecutorError, Result};
 
@@ -89,10 +91,16 @@ impl<'a> Inroads<'a> {
     /// `depth` directories below.
     fn find(&self, depth: usize) -> Option<Inroad> {
         // `direnv` makes its virtual environments in a directory of its own.
-        let mut places = [vec![self.worktree.clone()], inner(&self.worktree.join(".direnv"))].concat();
+        let mut places = [vec![self.worktree.clone()], contents(&self.worktree.join(".direnv")).inner].concat();
         let mut level = vec![self.worktree.clone()];
+        let mut manifests = Vec::new();
         for _ in 0..=depth {
-            let below: Vec<PathBuf> = level.iter().flat_map(|directory| inner(directory)).collect();
+            let mut below = Vec::new();
+            for directory in &level {
+                let contents = contents(directory);
+                below.extend(contents.inner);
+                manifests.extend(contents.manifests);
+            }
             let is_source = |place: &&PathBuf| {
                 let name = place.file_name().unwrap_or_default();
                 !place.is_symlink() && name != "node_modules" && !name.as_bytes().starts_with(b".")
@@ -106,7 +114,24 @@ impl<'a> Inroads<'a> {
             _ => None,
         });
         let remedy = "remove it, have `setup` install in the worktree (`npm ci`, `uv sync`)";
-        found.map(|(place, target)| Inroad { place, target, remedy: remedy.to_owned() })
+        let found = found.map(|(place, target)| Inroad { place, target, remedy: remedy.to_owned() });
+        found.or_else(|| manifests.into_iter().find_map(|place| self.in_manifest(place)))
+    }
+
+    fn in_manifest(&self, place: PathBuf) -> Option<Inroad> {
+        let text = regular_file::read_text_with(&place, Links::Refuse, FILE_LIMIT).ok()?;
+        let named = manifests::named(&text, self.checkouts).into_iter();
+        let mut named = named.filter_map(|(line, path)| Some((line, path.canonicalize().ok()?)));
+        let (line, target) = named.find(|(_, target)| self.is_elsewhere(target) && self.has_too(target))?;
+        let remedy = format!(
+            "write a relative path in line {line} of it in your checkout, commit that if git has the file, and roll the lane back"
+        );
+        Some(Inroad { place, target, remedy })
+    }
+
+    /// Whether the worktree has what is at `target` in the checkout. Data that git ignores is nowhere else.
+    fn has_too(&self, target: &Path) -> bool {
+        self.below(target).is_some_and(|below| self.worktree.join(below).exists())
     }
 
     /// Links in the `node_modules` of directories above the worktree, where Node.js looks for what the worktree's own lacks.
@@ -136,12 +161,8 @@ impl<'a> Inroads<'a> {
 
     /// A committed link, which leads to the same place from each worktree.
     fn of_link(&self, link: &Path) -> Option<Inroad> {
-        let target = link.canonicalize().ok().filter(|target| self.is_elsewhere(target))?;
+        let target = link.canonicalize().ok().filter(|target| self.is_elsewhere(target) && self.has_too(target))?;
         let (name, below) = (link.strip_prefix(&self.worktree).ok()?, self.below(&target)?);
-        // Data that git ignores is nowhere else.
-        if !self.worktree.join(below).exists() {
-            return None;
-        }
         let up = "../".repeat(name.components().count() - 1);
         let remedy = format!(
             "make it relative in your checkout (`ln -sfn {up}{} {}`), commit that and roll the lane back",
@@ -247,24 +268,30 @@ fn links_of_packages(packages: &Path) -> Vec<PathBuf> {
 }
 
 /// The paths in `text` that are `root` or below it.
-fn named_in<'t>(text: &'t str, root: &Path) -> impl Iterator<Item = PathBuf> + 't {
+pub(super) fn named_in<'t>(text: &'t str, root: &Path) -> impl Iterator<Item = PathBuf> + 't {
     let root = root.to_string_lossy().into_owned();
     let begins = |at: usize| {
         let before = text[..at].chars().next_back();
         before.is_none_or(|it| it.is_whitespace() || it.is_control() || "\"'=,;:!(".contains(it))
+            || text[..at].ends_with("file://")
     };
     let starts: Vec<usize> = text.match_indices(&root).map(|(at, _)| at).filter(|at| begins(*at)).collect();
     let ends = |character: char| character.is_control() || ['"', '\'', ';', ','].contains(&character);
     starts.into_iter().map(move |at| PathBuf::from(text[at..].split(ends).next().unwrap_or_default()))
 }
 
-/// The directories in a directory, and links that may lead to some.
-fn inner(directory: &Path) -> Vec<PathBuf> {
-    let found = directory::entries_with_kinds(directory).unwrap_or_default();
-    let mut places: Vec<PathBuf> =
-        found.into_iter().filter(|(_, kind)| !kind.is_file()).map(|(place, _)| place).collect();
-    places.sort();
-    places
+struct Contents {
+    manifests: Vec<PathBuf>,
+    /// Directories, and links that may lead to some.
+    inner: Vec<PathBuf>,
+}
+
+fn contents(directory: &Path) -> Contents {
+    let mut found = directory::entries_with_kinds(directory).unwrap_or_default();
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let (files, inner): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, kind)| kind.is_file());
+    let manifests = files.into_iter().map(|(place, _)| place).filter(|place| manifests::is_manifest(place)).collect();
+    Contents { manifests, inner: inner.into_iter().map(|(place, _)| place).collect() }
 }
 
 /// Sorted, so that the same is named each time.

@@ -8,6 +8,7 @@ mod git_directory;
 mod hints;
 mod inroads;
 mod linked_directories;
+mod manifests;
 mod output;
 mod outside;
 mod prepare;
