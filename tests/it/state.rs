@@ -618,19 +618,21 @@ fn uncommitted_work_is_redone_after_state_pull() {
     assert_eq!(env.events("failure_noted").len(), 0, "it is not the agent's failure");
 }
 
+/// Its merge is staged, or its snapshots are removed, and that is not in the log.
 #[test]
-fn run_with_staged_merge_continues_in_another_clone() {
-    let env = simple();
-    let crash = ("LANEWRIGHT_CRASH_POINT", "before_publish_merge:1");
-    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--max-parallel", "1"];
-    env.lanewright_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
-    env.lanewright(&["state", "push"]).exits(0);
-    delete(&env, "repo");
-    clone_into(&env, "repo");
-    env.lanewright(&["state", "pull"]).exits(0);
-    env.lanewright(&["resume"]).exits(0);
-    assert!(env.holds("main", "d.txt"));
-    assert_eq!(count(&env, "A"), 1);
+fn run_that_died_around_a_merge_continues_in_another_clone() {
+    for point in ["before_publish_merge:1", "after_clean_lane:1"] {
+        let env = simple();
+        let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--max-parallel", "1"];
+        env.lanewright_with(&arguments, |command| command.env("LANEWRIGHT_CRASH_POINT", point)).exits(137);
+        env.lanewright(&["state", "push"]).exits(0);
+        delete(&env, "repo");
+        clone_into(&env, "repo");
+        env.lanewright(&["state", "pull"]).exits(0);
+        env.lanewright(&["resume"]).exits(0);
+        assert!(env.holds("main", "d.txt"), "{point}");
+        assert_eq!(count(&env, "A"), 1, "{point}");
+    }
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn open(pool: &Pool, holder: &Holder, worktree: &Worktree) -> Result<Worktree, G
 fn restore_files(pool: &Pool, worktree: &Worktree, snapshot: &CommitId) -> Result<(), GitError> {
     let head = git::head_of(&worktree.path)?.commit;
     let repository = pool.repository();
-    // One that was removed, or damaged, before the state was pushed is not part of it.
+    // A run that died while it cleaned up after a lane has removed those of the lane; a state has none that was damaged.
     let is_here = || repository.has_commit(snapshot);
     let taken_there = *snapshot != head && is_here()? && repository.is_ancestor(&head, snapshot)?;
     if taken_there && !git::has_changes(&worktree.path)? { git::restore(&worktree.path, snapshot) } else { Ok(()) }
