@@ -157,6 +157,8 @@ fn copied_content_is_not_merged_under_another_name() {
         let env = environment("copy = [\".env\", \"sample.log\"]\n");
         env.write("repo/.env", "KEY=0123456789012345678901234567\n");
         env.write("repo/sample.txt", "of no value, and in a tracked file\n");
+        // Which git can take for the name of a file.
+        env.write("repo/HEAD", "a file\n");
         env.commit("sample");
         env.write("repo/sample.log", "of no value, and in a tracked file\n");
         env.plan(&format!(
@@ -350,7 +352,7 @@ fn files_that_name_the_checkout_are_named() {
     let checkout = env.path("repo").canonicalize().expect("a path");
     let place = checkout.display();
     env.write("repo/.env", format!("# {place}\nDATA={place}/data\n"));
-    env.write("repo/go.mod", format!("module x\n\nreplace y => {place}\n"));
+    env.write("repo/go.mod", format!("module x\n\nreplace y => {place}/gone\n"));
     env.write("repo/web/package.json", format!("{{\"x\": \"{place}.lanes\"}}\n"));
     env.commit("places");
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a'\n");

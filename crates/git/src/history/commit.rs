@@ -8,7 +8,7 @@ use std::path::Path;
 
 use lanewright_model::CommitId;
 
-use crate::command::{Git, GitError, Result, path_text};
+use crate::command::{Git, GitError, Result, nul_separated, path_text};
 use crate::fast::durable;
 use crate::fast::libgit2::{self, IndexEntry, RefUpdate};
 use crate::history::{make_commit, remove_dead_locks, set_own_reference};
@@ -127,8 +127,7 @@ fn stage_everything(
     let known: BTreeSet<Vec<u8>> = links(before).chain(left_out.iter().flat_map(|it| it.files.clone())).collect();
     // Git has staged a link to a commit that is nowhere else.
     let new: Vec<Vec<u8>> = links(after).filter(|path| !known.contains(path)).collect();
-    let files = left_out.iter().flat_map(|it| it.files.clone());
-    unstage(git, &files.chain(new.iter().cloned()).collect::<Vec<_>>())?;
+    unstage(git, left_out.iter().flat_map(|it| it.files.clone()).chain(new.iter().cloned()).collect())?;
     embedded.extend(new);
     let is_in_tree = |path: &[u8]| {
         let mut trees = left_out.iter().filter(|it| it.reason == LeftOutReason::Tree);
@@ -139,12 +138,25 @@ fn stage_everything(
 }
 
 /// Makes `paths` in the index of `git` what they are in the head, most often nothing.
-pub(crate) fn unstage<'a>(git: impl Fn() -> Git<'a>, paths: &[Vec<u8>]) -> Result<()> {
-    if !paths.is_empty() {
-        let paths = paths.join(&0);
-        let git = git().input(paths).args(["--literal-pathspecs", "reset", "--quiet", "HEAD"]);
-        git.args(["--pathspec-from-file=-", "--pathspec-file-nul"]).run()?;
+pub(crate) fn unstage<'a>(git: impl Fn() -> Git<'a>, paths: BTreeSet<Vec<u8>>) -> Result<()> {
+    if paths.is_empty() {
+        return Ok(());
     }
+    let staged =
+        git().args(["diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbrev", "HEAD", "--"]).run()?;
+    // `:MODE MODE OBJECT OBJECT STATUS`, of the head and of the index, and the path.
+    let parts: Vec<&[u8]> = nul_separated(&staged).collect();
+    let (mut gone, mut others) = (Vec::new(), Vec::new());
+    for [facts, path] in parts.as_chunks().0.iter().filter(|[_, path]| paths.contains(*path)) {
+        let facts = path_text(facts);
+        let mut facts = facts.trim_start_matches(':').split(' ').step_by(2);
+        let (mode, object) = (facts.next().unwrap_or_default(), facts.next().unwrap_or_default());
+        let lines = if mode == "000000" { &mut gone } else { &mut others };
+        lines.extend([format!("{mode} {object}\t").as_bytes(), path, b"\0"].concat());
+    }
+    // What is new may stand where the head has a directory.
+    gone.extend(others);
+    git().input(gone).args(["update-index", "-z", "--index-info"]).run()?;
     Ok(())
 }
 

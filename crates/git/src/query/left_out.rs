@@ -217,7 +217,7 @@ impl LeftOutRules {
                 break;
             }
             let differing =
-                git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames", commit]).run()?;
+                git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames", commit, "--"]).run()?;
             let differing: BTreeSet<&[u8]> = nul_separated(&differing).collect();
             copies.retain(|path| differing.contains(path));
         }
@@ -311,7 +311,7 @@ impl Changes {
     fn since(git: Git<'_>, commit: &str) -> Result<Self> {
         // However many files were moved, and also where something else is in their place.
         let git = git.args(["diff-index", "--cached", "-z", "--name-status", "--diff-filter=ADM"]);
-        let git = git.args(["--find-renames", "-l0", "--break-rewrites", "--ignore-submodules=none", commit]);
+        let git = git.args(["--find-renames", "-l0", "--break-rewrites", "--ignore-submodules=none", commit, "--"]);
         let listing = git.run()?;
         let parts: Vec<&[u8]> = nul_separated(&listing).collect();
         let mut changes = Self { added: BTreeSet::new(), removed: Vec::new() };
