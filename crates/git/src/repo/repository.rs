@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use lanewright_files::directory::with_suffix;
 use lanewright_files::{atomic, regular_file, remove_unfinished};
@@ -209,9 +210,17 @@ impl Repository {
         if !is_bare()? || is_linked(&self.main) {
             return Ok(());
         }
-        // Another lane may be at it, too.
-        if let Err(error) = self.git().args(["config", "core.bare", "false"]).run() {
-            return if is_bare()? { Err(error.into()) } else { Ok(()) };
+        let mut tries = 1;
+        while let Err(error) = self.git().args(["config", "core.bare", "false"]).run() {
+            // Another lane may be at it, too.
+            if !is_bare()? {
+                return Ok(());
+            }
+            if tries == LOCK_TRIES {
+                return Err(error.into());
+            }
+            tries += 1;
+            std::thread::sleep(LOCK_WAIT);
         }
         self.notice(&format!(
             "git's setting core.bare of {} was set to true during the run, and is false again: `git init` with GIT_DIR does that, \
@@ -294,6 +303,10 @@ fn main_worktree(common: &Path) -> Result<Option<PathBuf>> {
     let usual = common.file_name().is_some_and(|name| name == ".git");
     Ok(common.parent().filter(|_| usual).map(Path::to_owned))
 }
+
+/// How often git's settings are written while another program has their lock, and the wait in between.
+const LOCK_TRIES: u32 = 20;
+const LOCK_WAIT: Duration = Duration::from_millis(20);
 
 /// Where it is written which worktree stands for the main one, below a bare repository.
 const MAIN_WORKTREE: &str = "lanewright/main-worktree";
