@@ -269,6 +269,38 @@ fn files_with_one_number_are_named() {
     assert!(status.contains(line), "{status}");
 }
 
+/// After a conflict the lane is built again, on what others merged: their files are not its own.
+#[test]
+fn prompt_after_a_conflict_names_only_the_lanes_own_files_with_one_number() {
+    let env = TestEnv::new();
+    let merged = |lane: &str, more: &str| {
+        format!(
+            "[[lane]]\nid = \"{lane}\"\ncommand = 'wait-for C && wait-for D && mkdir db && echo x > db/0007_{lane}.sql{more}'\n"
+        )
+    };
+    let in_conflict = |lane: &str, more: &str| {
+        let both = "git -C $SCRATCH/../repo cat-file -e main:db/0007_A.sql 2>/dev/null && \
+                    git -C $SCRATCH/../repo cat-file -e main:db/0007_B.sql 2>/dev/null";
+        format!(
+            "[[lane]]\nid = \"{lane}\"\nretries = 1\ncommand = '''echo {lane}$LANEWRIGHT_ATTEMPT > {lane}.txt; \
+             if [ $LANEWRIGHT_ATTEMPT = 2 ]; then cp $LANEWRIGHT_PROMPT_FILE $SCRATCH/prompt.{lane}; exit; fi; \
+             {more}touch $SCRATCH/{lane}; until {both}; do sleep 0.02; done'''\n"
+        )
+    };
+    env.plan(&format!(
+        "max_parallel = 4\n{}{}{}{}",
+        merged("A", " && echo a > C.txt && echo a > D.txt"),
+        merged("B", ""),
+        in_conflict("C", "mkdir db; echo c > db/0007_C.sql; "),
+        in_conflict("D", ""),
+    ));
+    env.execute(&[]).exits(0);
+    let prompt = env.scratch("prompt.C");
+    assert!(prompt.contains("db/0007_C.sql beside db/0007_"), "{prompt}");
+    let prompt = env.scratch("prompt.D");
+    assert!(!prompt.contains(" beside db/"), "{prompt}");
+}
+
 #[test]
 fn prompt_after_a_failed_merge_names_files_with_one_number() {
     let env = TestEnv::new();

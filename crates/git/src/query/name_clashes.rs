@@ -39,12 +39,12 @@ impl Repository {
         Ok(NameClashes { by_case, by_number: of_one_number(&self.added(&base, ours)?, &new) })
     }
 
-    /// The files that `theirs` added since `base`, where `ours` has added another one of the same number.
+    /// The files that `theirs` has and `ours` has not, where `ours` has got another one of the same number since `base`.
     ///
     /// # Errors
     /// A commit cannot be read.
     pub fn same_numbers(&self, base: &CommitId, [ours, theirs]: [&CommitId; 2]) -> Result<Vec<Clash>> {
-        Ok(of_one_number(&self.added(base, ours)?, &self.added(base, theirs)?))
+        Ok(of_one_number(&self.added(base, ours)?, &self.added(ours, theirs)?))
     }
 
     fn added(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>> {

@@ -14,7 +14,7 @@ use lanewright_model::{
     Agent, CommandLine, CommitId, JobId, JobRole, JobSpec, Lane, LaneId, LaneIndex, Round, Runner, Session, Task,
 };
 use lanewright_programs::process;
-use lanewright_schedule::{LaneState, RunState};
+use lanewright_schedule::{AgentState, LaneState, RunState};
 use serde_json::{Value, json};
 
 use super::base::BaseGate;
@@ -329,7 +329,8 @@ impl Executor {
         let past = PastFailures::new(&worker.lessons(&task.id), last_words.unwrap_or_default());
         let (reports, remarks) = (self.reports(lane, state), lane_state.remarks());
         let candidates = candidates(lane_state, plan);
-        let same_numbers = self.same_numbers(lane_state.first_base(), head, state)?;
+        let same_numbers =
+            self.same_numbers((who, worker), [lane_state.first_base(), state.integration(), Some(head)])?;
         let values = Values {
             base: base.as_str(),
             head: head.as_str(),
@@ -353,14 +354,20 @@ impl Executor {
         Ok(Templates::new(&self.plan.prompts)?.render(who.round, &values)?)
     }
 
-    /// The files that the lane added until `head` and that have the same number as one that the integration branch got since.
-    fn same_numbers(&self, base: Option<&CommitId>, head: &CommitId, state: &RunState) -> Result<Vec<String>> {
-        let Some((base, branch)) =
-            base.zip(state.integration()).filter(|(base, branch)| *base != head && base != branch)
-        else {
+    /// The files of an implementer that have the same number as one that the integration branch got since the lane began: up to
+    /// `head`, or where that has no work, because the lane was built again after a conflict, in the work that is kept.
+    fn same_numbers(
+        &self,
+        (who, worker): (&Agent, &AgentState),
+        [base, branch, head]: [Option<&CommitId>; 3],
+    ) -> Result<Vec<String>> {
+        let ((Some(base), Some(branch), Some(head)), Round::Implementation) = ((base, branch, head), who.round) else {
             return Ok(Vec::new());
         };
-        let clashes = self.repository.same_numbers(base, [branch, head])?;
+        let kept = || worker.salvaged.last().map(|kept| self.repository.commit_at(kept)).transpose();
+        let work = if self.repository.is_ancestor(head, branch)? { kept()?.flatten() } else { Some(head.clone()) };
+        let Some(work) = work else { return Ok(Vec::new()) };
+        let clashes = self.repository.same_numbers(base, [branch, &work])?;
         Ok(clashes.into_iter().map(|(own, there)| format!("{own} beside {there}")).collect())
     }
 
