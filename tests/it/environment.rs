@@ -401,7 +401,7 @@ fn programs_and_packages_that_are_links_to_the_checkout_are_those_of_the_lane() 
     ended.says(&[&runs("judge"), &runs("edited"), &runs("python9")]);
     assert_eq!(env.files("main"), [".gitignore", "README.md", "bin/judge", "check", "made.txt"]);
     let by_hook = env.scratch("hook");
-    assert!(by_hook.lines().all(|program| program.contains("/lanewright.paths/")), "{by_hook}");
+    assert!(!by_hook.is_empty() && by_hook.lines().all(|program| program.contains("/lanewright.paths/")), "{by_hook}");
     assert_eq!(env.file_at("main", "check"), "exit 0");
 }
 
@@ -452,6 +452,24 @@ fn manifests_that_name_the_checkout_block() {
     env.write("repo/go.local.mod", module("./priv"));
     again("").exits(1).says(&["A failed"]);
     assert_eq!(env.file_at("main", "priv/check"), "exit 0");
+}
+
+#[test]
+fn manifest_that_an_agent_leads_to_the_checkout_fails_its_attempt() {
+    let env = TestEnv::new();
+    env.write("repo/priv/check", "exit 0\n");
+    env.write("repo/go.mod", "module x\n\nreplace priv => ./priv\n");
+    env.commit("a module");
+    let absolute = env.path("repo/priv").display().to_string();
+    env.plan(&format!(
+        "[[lane]]\nid = \"A\"\nretries = 1\ncommand = '''echo a > a; \
+         if [ $LANEWRIGHT_ATTEMPT = 1 ]; then sed -i \"s#[.]/priv#{absolute}#\" go.mod; \
+         else grep \"go.mod:3 names {absolute} in another checkout\" $LANEWRIGHT_PROMPT_FILE && \
+         sed -i \"s#{absolute}#./priv#\" go.mod; fi'''\ntests = ['touch \"$SCRATCH/judged\"; grep ./priv go.mod']\n"
+    ));
+    env.execute(&[]).exits(0);
+    assert_eq!(env.events("failure_noted").len(), 1);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "a", "go.mod", "priv/check"]);
 }
 
 /// As a workspace of npm has it whose packages are repositories.

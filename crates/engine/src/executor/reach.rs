@@ -46,6 +46,10 @@ impl Executor {
             }
             reach.notes.push(self.note(lane, format!("{name}: {message}")));
         }
+        if let Some(message) = self.manifest_leading_out(worktree, changed) {
+            reach.failure = Some(Failure::new(FailureKind::Ownership, message));
+            return Ok(reach);
+        }
         let far = self.far_reaching(lane, worktree, changed);
         // Of what was committed before it was said.
         if !far.is_empty() && !self.repository.changed_paths(recorded, head)?.is_empty() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use lanewright_files::directory;
 use lanewright_files::regular_file::{self, Links};
-use lanewright_git::INCLUDE_FILE;
+use lanewright_git::{INCLUDE_FILE, is_ignored};
 use lanewright_model::{JobId, JobRole};
 
 use super::manifests;
@@ -49,7 +49,12 @@ impl Executor {
     pub(super) fn refuse_inner_inroads(&self, job: &JobId, worktree: &Path) -> Result<()> {
         let depth = if self.is_filled(job) { NESTED } else { 0 };
         let inroads = Inroads::new(self.surroundings.checkouts(), worktree);
-        let found = match inroads.find(depth).or_else(|| inroads.above()) {
+        // What an agent wrote is for its next attempt to repair.
+        let is_meant = |manifest: &Manifest| {
+            let name = manifest.place.strip_prefix(&inroads.worktree).unwrap_or(&manifest.place).to_string_lossy();
+            !job.is_attempt() || manifest.is_the_users || is_ignored(worktree, &name).unwrap_or(true)
+        };
+        let found = match inroads.find(depth, is_meant).or_else(|| inroads.above()) {
             None => self.surroundings.first_committed_link(worktree, |link| inroads.of_link(link))?,
             found => found,
         };
@@ -59,6 +64,17 @@ impl Executor {
             place.display(),
             target.display()
         )))
+    }
+
+    /// Why the work of an agent, which `changed` these files of `worktree`, cannot be judged: gates would run the code of another
+    /// checkout.
+    pub(in crate::executor) fn manifest_leading_out(&self, worktree: &Path, changed: &[String]) -> Option<String> {
+        let inroads = Inroads::new(self.surroundings.checkouts(), worktree);
+        let changed = changed.iter().map(|path| inroads.worktree.join(path));
+        let mut manifests = changed.filter(|place| manifests::is_manifest(place));
+        let Manifest { place, line, target, .. } = manifests.find_map(|place| inroads.in_manifest(place))?;
+        let place = place.strip_prefix(&inroads.worktree).unwrap_or(&place).display();
+        Some(format!("{place}:{line} names {} in another checkout; write a relative path", target.display()))
     }
 
     /// Whether set-up or copies put something into the worktree of a job that is not in git.
@@ -77,6 +93,15 @@ pub(super) struct Inroad {
     remedy: String,
 }
 
+/// A manifest that expects a package in another checkout.
+struct Manifest {
+    place: PathBuf,
+    line: usize,
+    target: PathBuf,
+    /// A checkout of the user's has that line, too.
+    is_the_users: bool,
+}
+
 pub(super) struct Inroads<'a> {
     checkouts: &'a [PathBuf],
     worktree: PathBuf,
@@ -89,7 +114,7 @@ impl<'a> Inroads<'a> {
 
     /// The first place that leads into another checkout, and where it leads; looked for at the top of the worktree and up to
     /// `depth` directories below.
-    fn find(&self, depth: usize) -> Option<Inroad> {
+    fn find(&self, depth: usize, is_meant: impl Fn(&Manifest) -> bool) -> Option<Inroad> {
         // `direnv` makes its virtual environments in a directory of its own.
         let mut places = [vec![self.worktree.clone()], contents(&self.worktree.join(".direnv")).inner].concat();
         let mut level = vec![self.worktree.clone()];
@@ -115,18 +140,35 @@ impl<'a> Inroads<'a> {
         });
         let remedy = "remove it, have `setup` install in the worktree (`npm ci`, `uv sync`)";
         let found = found.map(|(place, target)| Inroad { place, target, remedy: remedy.to_owned() });
-        found.or_else(|| manifests.into_iter().find_map(|place| self.in_manifest(place)))
+        found.or_else(|| self.in_manifests(manifests, is_meant))
     }
 
-    fn in_manifest(&self, place: PathBuf) -> Option<Inroad> {
+    /// The first of `manifests` that expects a package in another checkout, unless `is_meant` lets it pass.
+    fn in_manifests(&self, manifests: Vec<PathBuf>, is_meant: impl Fn(&Manifest) -> bool) -> Option<Inroad> {
+        let mut found = manifests.into_iter().filter_map(|place| self.in_manifest(place)).filter(is_meant);
+        found.next().map(|Manifest { place, line, target, is_the_users }| {
+            let remedy = match is_the_users {
+                true => format!(
+                    "write a relative path in line {line} of it in your checkout, commit that if git has the file"
+                ),
+                false => format!("have a relative path in line {line} of it, from `setup` or in a commit"),
+            };
+            Inroad { place, target, remedy: format!("{remedy}, and roll the lane back") }
+        })
+    }
+
+    fn in_manifest(&self, place: PathBuf) -> Option<Manifest> {
         let text = regular_file::read_text_with(&place, Links::Refuse, FILE_LIMIT).ok()?;
-        let named = manifests::named(&text, self.checkouts).into_iter();
+        let named = manifests::places(&place, &text).into_iter();
         let mut named = named.filter_map(|(line, path)| Some((line, path.canonicalize().ok()?)));
         let (line, target) = named.find(|(_, target)| self.is_elsewhere(target) && self.has_too(target))?;
-        let remedy = format!(
-            "write a relative path in line {line} of it in your checkout, commit that if git has the file, and roll the lane back"
-        );
-        Some(Inroad { place, target, remedy })
+        let (name, said) = (place.strip_prefix(&self.worktree).ok()?, text.lines().nth(line - 1)?);
+        let has_it = |checkout: &PathBuf| {
+            let text = regular_file::read_text_with(&checkout.join(name), Links::Refuse, FILE_LIMIT);
+            text.is_ok_and(|text| text.lines().any(|line| line == said))
+        };
+        let is_the_users = self.checkouts.iter().any(has_it);
+        Some(Manifest { place, line, target, is_the_users })
     }
 
     /// Whether the worktree has what is at `target` in the checkout. Data that git ignores is nowhere else.
@@ -268,12 +310,11 @@ fn links_of_packages(packages: &Path) -> Vec<PathBuf> {
 }
 
 /// The paths in `text` that are `root` or below it.
-pub(super) fn named_in<'t>(text: &'t str, root: &Path) -> impl Iterator<Item = PathBuf> + 't {
+fn named_in<'t>(text: &'t str, root: &Path) -> impl Iterator<Item = PathBuf> + 't {
     let root = root.to_string_lossy().into_owned();
     let begins = |at: usize| {
         let before = text[..at].chars().next_back();
         before.is_none_or(|it| it.is_whitespace() || it.is_control() || "\"'=,;:!(".contains(it))
-            || text[..at].ends_with("file://")
     };
     let starts: Vec<usize> = text.match_indices(&root).map(|(at, _)| at).filter(|at| begins(*at)).collect();
     let ends = |character: char| character.is_control() || ['"', '\'', ';', ','].contains(&character);
@@ -327,7 +368,7 @@ mod tests {
         fs::write(worktree.join(".venv/pyvenv.cfg"), "").unwrap();
         make(&checkout, &worktree);
         let checkouts = [checkout];
-        let Inroad { place, .. } = Inroads::new(&checkouts, &worktree).find(NESTED)?;
+        let Inroad { place, .. } = Inroads::new(&checkouts, &worktree).find(NESTED, |_| true)?;
         Some(place.strip_prefix(&worktree).unwrap().to_string_lossy().into_owned())
     }
 
