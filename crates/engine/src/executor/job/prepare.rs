@@ -329,8 +329,8 @@ impl Executor {
         let past = PastFailures::new(&worker.lessons(&task.id), last_words.unwrap_or_default());
         let (reports, remarks) = (self.reports(lane, state), lane_state.remarks());
         let candidates = candidates(lane_state, plan);
-        let same_numbers =
-            self.same_numbers((who, worker), [lane_state.first_base(), state.integration(), Some(head)])?;
+        let commits = [lane_state.first_base(), state.integration(), Some(head)];
+        let same_numbers = self.same_numbers((who, worker), commits).unwrap_or_default();
         let values = Values {
             base: base.as_str(),
             head: head.as_str(),
@@ -354,21 +354,19 @@ impl Executor {
         Ok(Templates::new(&self.plan.prompts)?.render(who.round, &values)?)
     }
 
-    /// The files of an implementer that have the same number as one that the integration branch got since the lane began: up to
-    /// `head`, or where that has no work, because the lane was built again after a conflict, in the work that is kept.
+    /// The files of an implementer that have the same number as one that the integration branch got since `base`: up to `head`,
+    /// or where that has no work, because the lane was built again after a conflict, in the work that is kept. None where a
+    /// commit is damaged: nothing else depends on them.
     fn same_numbers(
         &self,
         (who, worker): (&Agent, &AgentState),
         [base, branch, head]: [Option<&CommitId>; 3],
-    ) -> Result<Vec<String>> {
-        let ((Some(base), Some(branch), Some(head)), Round::Implementation) = ((base, branch, head), who.round) else {
-            return Ok(Vec::new());
-        };
-        let kept = || worker.salvaged.last().map(|kept| self.repository.commit_at(kept)).transpose();
-        let work = if self.repository.is_ancestor(head, branch)? { kept()?.flatten() } else { Some(head.clone()) };
-        let Some(work) = work else { return Ok(Vec::new()) };
-        let clashes = self.repository.same_numbers(base, [branch, &work])?;
-        Ok(clashes.into_iter().map(|(own, there)| format!("{own} beside {there}")).collect())
+    ) -> Option<Vec<String>> {
+        let (base, branch, head) = (base?, branch?, head.filter(|_| who.round == Round::Implementation)?);
+        let kept = || self.repository.commit_at(worker.salvaged.last()?).ok()?;
+        let work = if self.repository.is_ancestor(head, branch).ok()? { kept()? } else { head.clone() };
+        let clashes = self.repository.same_numbers(base, [branch, &work]).ok()?;
+        Some(clashes.into_iter().map(|(own, there)| format!("{own} beside {there}")).collect())
     }
 
     /// What the agents of the requirements round left: their report, else the end of what they wrote.
