@@ -153,7 +153,12 @@ impl Attempts {
     /// Whether no job runs and nothing that a job left waits to be saved.
     pub(super) fn is_quiet(&self) -> bool {
         let salvaging = |agent: &AgentState| matches!(agent.step, AgentStep::Salvaging(..)) && agent.unkept.is_none();
-        self.running.is_empty() && !self.agents.iter().any(salvaging)
+        !self.has_jobs() && !self.agents.iter().any(salvaging)
+    }
+
+    /// Whether a job runs.
+    pub(super) fn has_jobs(&self) -> bool {
+        !self.running.is_empty()
     }
 
     /// The person's task that the agent waits for.

@@ -340,7 +340,9 @@ impl LaneState {
 
     /// Whether no job of it runs and nothing that a job left waits to be kept.
     pub fn is_quiet(&self) -> bool {
-        !self.is_elsewhere() && self.attempts.is_quiet()
+        // A lane that was cleaned up has no worktree left of which something could be kept.
+        let is_cleaned = matches!(self.end, Some(LaneEnd::Merged)) && !self.attempts.has_jobs();
+        !self.is_elsewhere() && (is_cleaned || self.attempts.is_quiet())
     }
 
     /// The person's task that the agent waits for.
