@@ -127,7 +127,7 @@ fn stage_everything(
     let known: BTreeSet<Vec<u8>> = links(before).chain(left_out.iter().flat_map(|it| it.files.clone())).collect();
     // Git has staged a link to a commit that is nowhere else.
     let new: Vec<Vec<u8>> = links(after).filter(|path| !known.contains(path)).collect();
-    unstage(git, left_out.iter().flat_map(|it| it.files.clone()).chain(new.iter().cloned()).collect())?;
+    unstage(git, &left_out, &new)?;
     embedded.extend(new);
     let is_in_tree = |path: &[u8]| {
         let mut trees = left_out.iter().filter(|it| it.reason == LeftOutReason::Tree);
@@ -137,8 +137,18 @@ fn stage_everything(
     Ok((embedded, left_out))
 }
 
-/// Makes `paths` in the index of `git` what they are in the head, most often nothing.
-pub(crate) fn unstage<'a>(git: impl Fn() -> Git<'a>, paths: BTreeSet<Vec<u8>>) -> Result<()> {
+/// Takes what is left out, and `links`, out of the index of `git`. All of it is new, but for copies that replaced tracked files.
+pub(crate) fn unstage<'a>(git: impl Fn() -> Git<'a>, left_out: &[LeftOut], links: &[Vec<u8>]) -> Result<()> {
+    let (copied, new): (Vec<_>, Vec<_>) = left_out.iter().partition(|it| it.reason == LeftOutReason::Copied);
+    let new: Vec<Vec<u8>> = new.iter().flat_map(|it| &it.files).chain(links).cloned().collect();
+    if !new.is_empty() {
+        git().input(new.join(&0)).args(["update-index", "--force-remove", "-z", "--stdin"]).run()?;
+    }
+    as_in_head(git, &copied.iter().flat_map(|it| &it.files).map(Vec::as_slice).collect())
+}
+
+/// Makes `paths` in the index of `git` what they are in the head.
+fn as_in_head<'a>(git: impl Fn() -> Git<'a>, paths: &BTreeSet<&[u8]>) -> Result<()> {
     if paths.is_empty() {
         return Ok(());
     }

@@ -103,7 +103,7 @@ impl<'a> SnapshotIndex<'a> {
         let mut left_out = rules.left_out_of_addition(self.worktree, [&before, &after], || self.git())?;
         left_out
             .retain(|it| extent == Extent::Work || matches!(it.reason, LeftOutReason::Tree | LeftOutReason::Copied));
-        unstage(|| self.git(), left_out.into_iter().flat_map(|it| it.files).collect())?;
+        unstage(|| self.git(), &left_out, &[])?;
         Ok(self.git().arg("write-tree").line()?)
     }
 
