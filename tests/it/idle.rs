@@ -25,7 +25,7 @@ fn idle_agent_is_not_merged_and_its_output_shown() {
         ("echo out > ignored.log; git commit --quiet --allow-empty --message nothing; echo Done.", "it said: Done."),
         (
             "echo out > ignored.log",
-            "changed no file but what git ignores: ignored.log (ignored by .gitignore:2), and said nothing",
+            "changed no file but what commits leave out: ignored.log (ignored by .gitignore:2), and said nothing",
         ),
     ] {
         let env = TestEnv::new();

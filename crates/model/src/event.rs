@@ -461,7 +461,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Idle::is_no")]
         #[cfg_attr(feature = "schema", schemars(extend("enum" = ["task", "agent"])))]
         idle: Idle,
-        /// Of idle work: what git ignores in the worktree, and why.
+        /// Of idle work: what commits leave out and what git ignores in the worktree, and why.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ignored: Vec<String>,
         /// How much a candidate changed; absent: no candidate.

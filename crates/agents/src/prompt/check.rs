@@ -39,9 +39,10 @@ impl Samples {
 type Give = for<'a> fn(&mut Values<'a>, &'a Samples);
 
 /// Every value that is there or not, depending on what happened before.
-const OPTIONAL: [Give; 14] = [
+const OPTIONAL: [Give; 15] = [
     |values, samples| values.failures = &samples.texts,
     |values, samples| values.complaints = &samples.texts,
+    |values, samples| values.left_out = &samples.texts,
     |values, samples| values.same_numbers = &samples.texts,
     |values, samples| values.refusals = &samples.texts,
     |values, samples| values.last_words = &samples.texts,

@@ -133,6 +133,7 @@ impl Executor {
             committed.head = self.repository.graft(&branch, [&committed.head, recorded], &message)?;
         }
         let changed = self.repository.changed_paths(start, &committed.head)?;
+        let left_out: Vec<String> = committed.left_out.iter().map(ToString::to_string).collect();
         let mut noted = Vec::from_iter(self.note_left_out(lane, &committed.left_out));
         let attempted = (lane, agent, &task.id, attempt);
         let reach = self.reach(attempted, path, [start, recorded, &committed.head], &changed)?;
@@ -185,7 +186,11 @@ impl Executor {
         }
         let ignored = match idle {
             Idle::No => Vec::new(),
-            _ => self.repository.ignored_in(&worktree.path)?.iter().take(FILES).map(ToString::to_string).collect(),
+            _ => {
+                let ignored = self.repository.ignored_in(&worktree.path)?;
+                let ignored = ignored.iter().map(ToString::to_string).filter(|it| !left_out.contains(it));
+                left_out.iter().cloned().chain(ignored).take(FILES).collect()
+            }
         };
         let (at, agent, head) = (agent, name.clone(), committed.head);
         events.extend(noted);

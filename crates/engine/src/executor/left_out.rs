@@ -30,6 +30,13 @@ impl Executor {
         (!new.is_empty()).then(|| self.note(lane, format!("{LEFT_OUT}{}; {}, {redo}", names(&new), remedy(&new))))
     }
 
+    /// What was reported for the lane.
+    pub(super) fn reported_left_out(&self, lane: LaneIndex) -> Vec<String> {
+        let id = self.id(lane);
+        let reported = self.left_out.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.iter().filter(|((of, _), _)| *of == id).map(|(_, it)| it.to_string()).collect()
+    }
+
     /// Why the work of the lane has no file at `path`, if one was left out of it, with what has it committed.
     pub(super) fn why_left_out(&self, lane: LaneIndex, path: &str) -> Option<String> {
         let id = self.id(lane);

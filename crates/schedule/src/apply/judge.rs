@@ -109,7 +109,7 @@ pub(crate) fn idle_failure(agent: &Agent, (refusals, ignored): (&Refusals, &[Str
         if agent.first_own_task() == agent.last_own_task() { "changed no file" } else { "no task changed a file" };
     let what = match ignored {
         [] => what.to_owned(),
-        ignored => format!("{what} but what git ignores: {}", listed(ignored, NAMED)),
+        ignored => format!("{what} but what commits leave out: {}", listed(ignored, NAMED)),
     };
     let what = refusals.lines().iter().fold(what, |what, line| format!("{what}; refused: {line}"));
     let words = said.join(" ");

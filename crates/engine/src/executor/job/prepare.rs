@@ -344,6 +344,7 @@ impl Executor {
             last_words: &past.last_words,
             refusals: &worker.refusals.lines(),
             complaints: &past.complaints,
+            left_out: &self.reported_left_out(lane),
             same_numbers: &same_numbers,
             attempt: job.number,
             failures: &past.failures,

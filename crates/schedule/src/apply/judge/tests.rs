@@ -128,7 +128,7 @@ fn an_idle_agent_is_quoted_from_the_end() {
     assert_eq!(told(&agent, &[&long]).message, format!("changed no file; it said: …{}", &long[2..]));
     let ignored = ["a.sql (ignored by .gitignore:1)".to_owned()];
     let with_ignored = idle_failure(&agent, (&Refusals::default(), &ignored), &[]).message;
-    let ignores = "changed no file but what git ignores: a.sql (ignored by .gitignore:1), and said nothing";
+    let ignores = "changed no file but what commits leave out: a.sql (ignored by .gitignore:1), and said nothing";
     assert_eq!(with_ignored, ignores);
     let second = lanewright_model::Task { id: TaskId::new("2").unwrap(), ..agent.tasks[0].clone() };
     agent.tasks.push(second);
