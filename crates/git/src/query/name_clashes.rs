@@ -15,7 +15,7 @@ pub type Clash = (String, String);
 pub struct NameClashes {
     /// They differ only by letter case: file systems of macOS and Windows hold one of them.
     pub by_case: Vec<Clash>,
-    /// They are in one directory and begin with the same number, as files do that it orders: migrations, changelog fragments.
+    /// They are in one directory and begin with the same number, as migrations do, which it orders.
     pub by_number: Vec<Clash>,
 }
 
@@ -39,12 +39,17 @@ impl Repository {
         Ok(NameClashes { by_case, by_number: of_one_number(&self.added(&base, ours)?, &new) })
     }
 
-    /// The files that `theirs` has and `ours` has not, where `ours` has got another one of the same number since `base`.
+    /// The files that `theirs` has, and neither `base` nor `ours`, where `ours` has got another one of the same number since.
     ///
     /// # Errors
     /// A commit cannot be read.
     pub fn same_numbers(&self, base: &CommitId, [ours, theirs]: [&CommitId; 2]) -> Result<Vec<Clash>> {
-        Ok(of_one_number(&self.added(base, ours)?, &self.added(ours, theirs)?))
+        let mut clashes = of_one_number(&self.added(base, ours)?, &self.added(ours, theirs)?);
+        if !clashes.is_empty() {
+            let own = self.added(base, theirs)?;
+            clashes.retain(|(path, _)| own.contains(path));
+        }
+        Ok(clashes)
     }
 
     fn added(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>> {
@@ -68,12 +73,17 @@ fn of_one_number(ours: &[String], theirs: &[String]) -> Vec<Clash> {
     theirs.iter().filter_map(|path| Some((path.clone(), other(path)?.clone()))).collect()
 }
 
-/// The directory of a file and the number with which its name begins, as in `0012_users.sql`, `V7__users.sql` or `12.fix.md`.
+/// The directory of a file and the number with which its name begins, as in `0012_users.sql` or `V1.2__users.sql`. Years and
+/// dates are none, and the one of `12.fix.md`, a changelog fragment, is that of an issue.
 fn number_of(path: &str) -> Option<(&str, &str)> {
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     let name = name.strip_prefix('V').unwrap_or(name);
-    let (number, rest) = name.split_at(name.find(|character: char| !character.is_ascii_digit())?);
-    (!number.is_empty() && rest.starts_with(['_', '-', '.'])).then_some((directory, number))
+    let (number, rest) = name.split_at(name.find(|character: char| !character.is_ascii_digit() && character != '.')?);
+    let is_year = number.len() == 4 && ["19", "20"].contains(&&number[..2]);
+    let is_number = number.ends_with(|character: char| character.is_ascii_digit()) && !is_year;
+    let title = rest.trim_start_matches(['_', '-']);
+    let is_followed = title.len() < rest.len() && !title.starts_with(|character: char| character.is_ascii_digit());
+    (is_number && is_followed).then_some((directory, number))
 }
 
 #[cfg(test)]
@@ -97,14 +107,36 @@ mod tests {
 
     #[test]
     fn files_of_one_directory_with_one_number_clash() {
-        let ours = paths(&["db/0007_users.sql", "db/V8__a.sql", "notes/12.fix.md", "2024.txt", "7up.sql"]);
-        let theirs =
-            paths(&["db/0007_orders.sql", "db/V8__b.sql", "notes/12.feature.md", "other/0007_a.sql", "7x.sql"]);
+        let ours = paths(&["db/0007_users.sql", "db/V8__a.sql", "db/V1.1__a.sql", "notes/12-x.md", "7up.sql"]);
+        let theirs = paths(&[
+            "db/0007_orders.sql",
+            "db/V8__b.sql",
+            "db/V1.2__b.sql",
+            "notes/12-y.md",
+            "other/0007_a.sql",
+            "7x.sql",
+        ]);
         let expected = [
             pair("db/0007_orders.sql", "db/0007_users.sql"),
             pair("db/V8__b.sql", "db/V8__a.sql"),
-            pair("notes/12.feature.md", "notes/12.fix.md"),
+            pair("notes/12-y.md", "notes/12-x.md"),
         ];
         assert_eq!(of_one_number(&ours, &theirs), expected);
+    }
+
+    #[test]
+    fn dates_versions_and_issues_are_no_numbers_of_an_order() {
+        for path in [
+            "db/2026_11_05_120000_orders.php",
+            "_posts/2026-11-05-post.md",
+            "docs/2026-plan.md",
+            "notes/12.fix.md",
+            "1.2.3.txt",
+            "7.sql",
+            "3-4_x.txt",
+        ] {
+            assert_eq!(number_of(path), None, "{path}");
+        }
+        assert_eq!(number_of("db/V1.2__b.sql"), Some(("db", "1.2")));
     }
 }
