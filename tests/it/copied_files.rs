@@ -177,6 +177,72 @@ fn copied_content_is_not_merged_under_another_name() {
     }
 }
 
+/// A user may publish what was copied while a lane is at work.
+#[test]
+fn what_main_has_got_is_no_copy() {
+    for (way, name, mode) in [
+        ("git mv shown.txt other.txt", "other.txt", "100644"),
+        ("git mv shown.txt other.txt; git commit --quiet -m moved", "other.txt", "100644"),
+        ("chmod +x shown.txt", "shown.txt", "100755"),
+    ] {
+        let env = environment("copy = [\".env\"]\ntake = [\"shown.txt\"]\n");
+        env.write("repo/.env", "KEY=0123456789012345678901234567\n");
+        let shown = "git -C $SCRATCH/../repo cat-file -e main:shown.txt 2>/dev/null";
+        env.plan(&format!(
+            "[[lane]]\nid = \"A\"\ncommand = 'wait-for b && cp .env shown.txt && echo a > f'\n\
+             [[lane]]\nid = \"B\"\nretries = 1\ncommand = '''\
+             if [ $LANEWRIGHT_ATTEMPT = 2 ]; then echo b > b; {way}; exit; fi; \
+             echo b > f; touch $SCRATCH/b; until {shown}; do sleep 0.02; done'''\n"
+        ));
+        env.execute(&[]).exits(0);
+        let held = env.git(&["ls-tree", "main", name]);
+        assert!(held.starts_with(mode), "{way}: {held}");
+        assert!(env.holds("main", "b"), "{way}");
+    }
+}
+
+#[test]
+fn what_a_copy_replaced_stays() {
+    for (files, way) in [
+        (["x/a", "x/b"].as_slice(), "rm -r x; cp .env x"),
+        (&["x"], "rm x; mkdir x; cp .env x/a"),
+        (&["x"], "rm x; mkdir x; cp .env x/a; git add ."),
+    ] {
+        let env = environment("copy = [\".env\"]\n");
+        env.write("repo/.env", "KEY=0123456789012345678901234567\n");
+        files.iter().for_each(|file| env.write(&format!("repo/{file}"), "of the user\n"));
+        env.commit("files");
+        env.plan(&format!("[[lane]]\nid = \"A\"\ncommand = 'echo a > a; {way}'\n"));
+        env.execute(&[]).exits(0).says(&["(copied from the checkout)"]);
+        assert_eq!(env.git(&["diff", "--name-only", "main^", "main"]), "a", "{way}");
+    }
+}
+
+/// Programs make it again, so that it is no secret.
+#[test]
+fn copied_packages_may_be_copied_into_tracked_files() {
+    let env = environment("copy = [\"node_modules\"]\n");
+    env.write("repo/node_modules/x/dist/x.js", "version 2, which is longer than 32 bytes\n");
+    env.write("repo/static/x.js", "version 1\n");
+    env.commit("version 1");
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'cp node_modules/x/dist/x.js static/x.js'\n");
+    env.execute(&[]).exits(0);
+    assert!(env.file_at("main", "static/x.js").starts_with("version 2"));
+}
+
+#[test]
+fn agents_learn_what_was_left_out() {
+    let env = environment("copy = [\".env\"]\n");
+    env.write("repo/.env", "KEY=0123456789012345678901234567\n");
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 1\ncommand = '''cp .env x; if [ $LANEWRIGHT_ATTEMPT = 2 ]; then \
+         cp $LANEWRIGHT_PROMPT_FILE $SCRATCH/prompt; echo a > a; fi'''\n",
+    );
+    env.execute(&[]).exits(0).says(&["changed no file but what commits leave out: x (copied from the checkout)"]);
+    let prompt = env.scratch("prompt");
+    assert!(prompt.contains("Files that were left out of the commits of this work\n\n- x (copied"), "{prompt}");
+}
+
 #[test]
 fn too_large_copy_blocks_and_names_its_limit() {
     let env = environment("copy = [\"big.log\"]\ncopy_limit = \"1KiB\"\n");

@@ -147,7 +147,8 @@ pub(crate) fn unstage<'a>(git: impl Fn() -> Git<'a>, left_out: &[LeftOut], links
     as_in_head(git, &copied.iter().flat_map(|it| &it.files).map(Vec::as_slice).collect())
 }
 
-/// Makes `paths` in the index of `git` what they are in the head.
+/// Makes `paths` in the index of `git` what they are in the head, with the directory that a file has replaced there, and the
+/// file that a directory of nothing else has.
 fn as_in_head<'a>(git: impl Fn() -> Git<'a>, paths: &BTreeSet<&[u8]>) -> Result<()> {
     if paths.is_empty() {
         return Ok(());
@@ -156,8 +157,15 @@ fn as_in_head<'a>(git: impl Fn() -> Git<'a>, paths: &BTreeSet<&[u8]>) -> Result<
         git().args(["diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbrev", "HEAD", "--"]).run()?;
     // `:MODE MODE OBJECT OBJECT STATUS`, of the head and of the index, and the path.
     let parts: Vec<&[u8]> = nul_separated(&staged).collect();
+    let changes: &[[&[u8]; 2]] = parts.as_chunks().0;
+    let is_below = |path: &[u8], above: &[u8]| path.strip_prefix(above).is_some_and(|rest| rest.starts_with(b"/"));
+    let is_replaced = |path: &[u8]| {
+        paths.iter().any(|copy| is_below(path, copy))
+            || paths.iter().any(|copy| is_below(copy, path))
+                && changes.iter().all(|[_, other]| !is_below(other, path) || paths.contains(other))
+    };
     let (mut gone, mut others) = (Vec::new(), Vec::new());
-    for [facts, path] in parts.as_chunks().0.iter().filter(|[_, path]| paths.contains(*path)) {
+    for [facts, path] in changes.iter().filter(|[_, path]| paths.contains(path) || is_replaced(path)) {
         let facts = path_text(facts);
         let mut facts = facts.trim_start_matches(':').split(' ').step_by(2);
         let (mode, object) = (facts.next().unwrap_or_default(), facts.next().unwrap_or_default());

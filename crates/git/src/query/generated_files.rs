@@ -18,6 +18,7 @@ use lanewright_model::time::exact;
 
 use crate::command::{Git, ProgramError, Result, io_error, nul_separated, path_text};
 use crate::fast::libgit2::{self, IndexEntry};
+use crate::query::left_out::is_in_environment;
 use crate::query::{differing_from_head, has_real_parents, ignored_if_new, ignored_there, index_entries, split_tab};
 use crate::repo::{Repository, git_directory, place_of_hook};
 
@@ -171,6 +172,9 @@ pub(crate) fn note_copied<'p>(
     let tracked = index_entries(worktree)?;
     let tracked: HashSet<git2::Oid> = tracked.iter().filter_map(|entry| entry.object).collect();
     let is_distinct = |(path, blob): &(Vec<u8>, String)| {
+        if is_in_environment(path) {
+            return false;
+        }
         let size = fs::symlink_metadata(from.join(OsStr::from_bytes(path))).map_or(0, |file| file.len());
         size >= LEAST_DISTINCT && blob.parse().is_ok_and(|blob| !tracked.contains(&blob))
     };
@@ -186,14 +190,36 @@ pub(crate) fn copied(worktree: &Path) -> Result<BTreeSet<Vec<u8>>> {
     Ok(noted(worktree, COPIED)?.into_keys().collect())
 }
 
-/// The paths of `index` that hold what was copied into `worktree`, whatever their names are.
-pub(crate) fn copies_in<'i>(worktree: &Path, index: &'i [IndexEntry]) -> Result<BTreeSet<&'i [u8]>> {
-    let distinct = noted(worktree, DISTINCT)?;
-    let distinct: HashSet<git2::Oid> = distinct.values().filter_map(|blob| blob.parse().ok()).collect();
-    let is_copy = |entry: &&IndexEntry| entry.object.is_some_and(|object| distinct.contains(&object));
+/// The paths of `index` that hold what was copied into `worktree`, whatever their names are, with the name of the blob.
+pub(crate) fn copies_in<'i>(worktree: &Path, index: &'i [IndexEntry]) -> Result<BTreeMap<&'i [u8], String>> {
+    let distinct: HashSet<String> = noted(worktree, DISTINCT)?.into_values().collect();
     // Of most worktrees there is nothing to compare.
     let index = if distinct.is_empty() { &[] } else { index };
-    Ok(index.iter().filter(is_copy).map(|entry| entry.path.as_slice()).collect())
+    let copies = index.iter().filter_map(|entry| Some((entry.path.as_slice(), entry.object?.to_string())));
+    Ok(copies.filter(|(_, blob)| distinct.contains(blob)).collect())
+}
+
+/// Takes those out of `blobs` that one of `commits` has at any path.
+pub(crate) fn without_known<'a>(
+    git: impl Fn() -> Git<'a>,
+    commits: impl IntoIterator<Item = impl AsRef<str>>,
+    blobs: &mut HashSet<String>,
+) -> Result<()> {
+    for commit in commits {
+        if blobs.is_empty() {
+            break;
+        }
+        let listing = git().args(["ls-tree", "-r", "-z", "--full-tree", commit.as_ref()]).run()?;
+        let known: HashSet<String> = entries_of_tree(&listing).map(|(_, blob)| blob).collect();
+        blobs.retain(|blob| !known.contains(blob));
+    }
+    Ok(())
+}
+
+/// The paths and blobs of a listing of `git ls-tree -z`: `100644 blob OBJECT\tPATH`.
+fn entries_of_tree(listing: &[u8]) -> impl Iterator<Item = (&[u8], String)> {
+    let entries = nul_separated(listing).filter_map(split_tab);
+    entries.filter_map(|(facts, path)| Some((path, path_text(facts.rsplit(|&it| it == b' ').next()?))))
 }
 
 /// The files copied into `worktree` that commits which lead to `head`, and to none of the `known` commits, hold: as they were
@@ -216,25 +242,30 @@ pub(crate) fn copied_in_commits(
     if known.contains(of_agent) && !changed.iter().any(|path| copied.contains_key(path.as_bytes())) {
         return Ok(Vec::new());
     }
-    let git = Git::new(worktree).reading_only().args(["log", "-z", "--raw", "-c", "--no-abbrev", "--no-renames"]);
-    let git = git.args(["--format=", "--no-show-signature", head.as_str(), "--not"]);
-    let listing = git.args(known.iter().map(CommitId::as_str)).arg("--").run()?;
+    let git = || Git::new(worktree).reading_only();
+    let log = git().args(["log", "-z", "--raw", "-c", "--no-abbrev", "--no-renames"]);
+    let log = log.args(["--format=", "--no-show-signature", head.as_str(), "--not"]);
+    let listing = log.args(known.iter().map(CommitId::as_str)).arg("--").run()?;
     // `:MODES OBJECTS STATUS`, and the path; of a merge there are several of each, and the last object is its own.
-    let distinct = noted(worktree, DISTINCT)?;
-    let distinct: HashSet<&String> = distinct.values().collect();
+    let distinct: HashSet<String> = noted(worktree, DISTINCT)?.into_values().collect();
     let parts: Vec<&[u8]> = nul_separated(&listing).collect();
-    let (mut found, mut added) = (BTreeSet::new(), BTreeSet::new());
+    let (mut held, mut added) = (BTreeMap::<Vec<u8>, HashSet<String>>::new(), BTreeSet::new());
     let is_addition = |status: &str| status.bytes().all(|it| it == b'A');
     for [facts, path] in parts.as_chunks().0 {
         let facts = path_text(facts);
         let mut facts = facts.rsplit(' ');
-        match (copied.get(*path), facts.next(), facts.next().unwrap_or_default().to_owned()) {
-            (Some(blob), _, object) if object == *blob => drop(found.insert(path.to_vec())),
-            (_, _, object) if distinct.contains(&object) => drop(found.insert(path.to_vec())),
-            (Some(_), Some(status), _) if is_addition(status) => drop(added.insert(path.to_vec())),
-            _ => {}
+        let (copy, status, object) = (copied.get(*path), facts.next(), facts.next().unwrap_or_default());
+        if copy.is_some_and(|blob| object == blob) || distinct.contains(object) {
+            held.entry(path.to_vec()).or_default().insert(object.to_owned());
+        }
+        if copy.is_some() && status.is_some_and(is_addition) {
+            added.insert(path.to_vec());
         }
     }
+    let mut new: HashSet<String> = held.values().flatten().cloned().collect();
+    without_known(git, known.iter().map(CommitId::as_str), &mut new)?;
+    held.retain(|_, blobs| !blobs.is_disjoint(&new));
+    let mut found: BTreeSet<Vec<u8>> = held.into_keys().collect();
     found.extend(ignored_if_new(worktree, added.iter().map(|path| as_path(path)))?);
     Ok(found.into_iter().collect())
 }
@@ -284,10 +315,7 @@ pub fn without_generated(worktree: &Path, head: &CommitId, paths: Vec<String>) -
         return Ok(paths);
     }
     let listing = Git::new(worktree).args(["ls-tree", "-r", "-z", "--full-tree", head.as_str()]).run()?;
-    // `100644 blob OBJECT\tPATH`
-    let entries = nul_separated(&listing).filter_map(split_tab);
-    let held: BTreeMap<&[u8], String> =
-        entries.filter_map(|(facts, path)| Some((path, path_text(facts.rsplit(|&it| it == b' ').next()?)))).collect();
+    let held: BTreeMap<&[u8], String> = entries_of_tree(&listing).collect();
     let is_held = |(path, blob): &(&Vec<u8>, &String)| held.get(path.as_slice()).map_or("", String::as_str) == *blob;
     let mut left_behind: BTreeSet<String> = written.iter().filter(is_held).map(|(path, _)| path_text(path)).collect();
     left_behind.extend(unchanged(worktree, &written)?.iter().map(|path| path_text(path)));
@@ -298,7 +326,7 @@ pub fn without_generated(worktree: &Path, head: &CommitId, paths: Vec<String>) -
 const FROM_HOOK: &str = "lanewright.hook";
 /// What was copied from the checkout; an empty name: what it held is not known.
 const COPIED: &str = "lanewright.copied";
-/// Those of the copied files whose contents are in no tracked file.
+/// Those of the copied files whose contents are in no tracked file, and that programs do not install.
 const DISTINCT: &str = "lanewright.copied-contents";
 /// What setups and gates wrote.
 const LEFT_BEHIND: &str = "lanewright.left";

@@ -1,6 +1,6 @@
 //! New files that lanes' work leaves out: trees that programs make again, files of editors and desktops, large files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
@@ -13,7 +13,7 @@ use lanewright_model::text::counted;
 
 use crate::command::{Git, Result, nul_separated, path_text};
 use crate::fast::libgit2::IndexEntry;
-use crate::query::{copied_in_commits, copies_in, index_entries, untracked};
+use crate::query::{copied_in_commits, copies_in, index_entries, untracked, without_known};
 use crate::repo::{LeftOutRules, Repository};
 
 /// A file or a tree of new files that was left out.
@@ -201,8 +201,8 @@ impl LeftOutRules {
         Ok(left_out)
     }
 
-    /// The paths of the `index` of `git` that hold what was copied into `worktree`, and that hold something else, or nothing,
-    /// in each of the `known` commits.
+    /// The paths of the `index` of `git` that hold what was copied into `worktree` and what none of the `known` commits has,
+    /// at any path.
     fn new_copies<'a, 'i>(
         &self,
         worktree: &Path,
@@ -211,17 +211,11 @@ impl LeftOutRules {
         git: &impl Fn() -> Git<'a>,
     ) -> Result<BTreeSet<&'i [u8]>> {
         let mut copies = copies_in(worktree, index)?;
-        copies.retain(|path| !self.takes(path));
-        for commit in known {
-            if copies.is_empty() {
-                break;
-            }
-            let differing =
-                git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames", commit, "--"]).run()?;
-            let differing: BTreeSet<&[u8]> = nul_separated(&differing).collect();
-            copies.retain(|path| differing.contains(path));
-        }
-        Ok(copies)
+        copies.retain(|path, _| !self.takes(path));
+        let mut new: HashSet<String> = copies.values().cloned().collect();
+        without_known(git, known, &mut new)?;
+        copies.retain(|_, blob| new.contains(blob));
+        Ok(copies.into_keys().collect())
     }
 
     /// The `untracked` paths of `worktree` without those in trees to leave out.
@@ -393,6 +387,12 @@ fn is_tree(directory: &[u8]) -> bool {
 /// Whether the name is one of trees that people link to instead of making them again.
 fn may_be_link_to_tree(path: &[u8]) -> bool {
     is_tree(&[path, b"/"].concat()) || [&b".venv"[..], b"venv"].contains(&file_name(path))
+}
+
+/// Whether what is at `path` was installed: it is in such a tree.
+pub(crate) fn is_in_environment(path: &[u8]) -> bool {
+    let mut slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    slashes.any(|(at, _)| may_be_link_to_tree(&path[..at]))
 }
 
 /// Whether a link stands for a tree to leave out: a pattern of `.gitignore` that ends with a slash does not match it.

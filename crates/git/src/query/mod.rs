@@ -17,7 +17,7 @@ pub(crate) mod status;
 pub(crate) use commits::split_tab;
 pub(crate) use generated_files::{
     copied_in_commits, copies_in, forget_generated, has_hook_files, note_copied, run_post_checkout, unchanged,
-    unchanged_hook_files,
+    unchanged_hook_files, without_known,
 };
 pub(crate) use head::{Head, head_of};
 pub(crate) use ignored::each_once;
