@@ -1,5 +1,7 @@
 //! What surrounds a run and must not leak into it: variables of git hooks, places, other worktrees.
 
+use rustix::process::Signal;
+
 use crate::support::TestEnv;
 
 #[test]
@@ -373,7 +375,10 @@ fn programs_and_packages_that_are_links_to_the_checkout_are_those_of_the_lane() 
     link("tool/bin/edited", "linked/edited");
     std::fs::create_dir_all(env.path("repo/.venv/bin")).expect("a directory");
     std::os::unix::fs::symlink("/bin/sh", env.path("repo/.venv/bin/python9")).expect("a link");
+    env.write("repo/.venv/pyvenv.cfg", "home = /usr/bin\n");
     link("repo/.venv/bin/python9", "linked/python9");
+    std::os::unix::fs::symlink("/bin/true", env.path("repo/tools/true")).expect("a link");
+    link("repo/tools/true", "linked/of-system");
     program("repo/.git/hooks/post-checkout", "command -v judge >> \"$SCRATCH/hook\"");
     let lane = |id: &str, command: &str, gate: &str| {
         format!("[[lane]]\nid = \"{id}\"\nretries = 0\ncommand = {command}\ntests = ['{gate}']\n")
@@ -385,7 +390,11 @@ fn programs_and_packages_that_are_links_to_the_checkout_are_those_of_the_lane() 
             lane("C", "'git rm --quiet bin/judge'", "judge"),
             lane("D", "'echo d > d.txt'", "edited"),
             lane("F", "'echo f > f.txt'", "python9 -c true"),
-            lane("E", "['agent']", "judge && sh \"$PYTHONPATH/repo/check\" && test -e \"$PYTHONPATH/plan.toml\""),
+            lane(
+                "E",
+                "['agent']",
+                "judge && of-system && sh \"$PYTHONPATH/repo/check\" && test -e \"$PYTHONPATH/plan.toml\"",
+            ),
         ]
         .concat(),
     );
@@ -470,6 +479,59 @@ fn manifest_that_an_agent_leads_to_the_checkout_fails_its_attempt() {
     env.execute(&[]).exits(0);
     assert_eq!(env.events("failure_noted").len(), 1);
     assert_eq!(env.files("main"), [".gitignore", "README.md", "a", "go.mod", "priv/check"]);
+}
+
+/// `npm install DIR` and `cargo add --path` write relative paths; a link leads as far.
+#[test]
+fn manifests_that_lead_to_the_checkout_in_other_ways_fail_attempts() {
+    for change in [
+        "sed -i \"s#[.]/priv#$(realpath --relative-to=. $SCRATCH/../repo/priv)#\" go.mod",
+        "mv go.mod other.txt; sed -i \"s#[.]/priv#$SCRATCH/../repo/priv#\" other.txt; ln -s other.txt go.mod",
+        "ln -s $SCRATCH/../repo/priv p; sed -i \"s#[.]/priv#./p#\" go.mod",
+    ] {
+        let env = TestEnv::new();
+        env.write("repo/priv/check", "exit 0\n");
+        env.write("repo/go.mod", "module x\n\nreplace priv => ./priv\n");
+        env.commit("a module");
+        env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 0\ncommand = '''{change}; echo exit 1 > priv/check'''\n"));
+        env.execute(&[]).exits(1).says(&["go.mod:3 names ", "write a relative path that stays in the worktree"]);
+    }
+}
+
+/// The next attempt of an agent that was stopped corrects what it wrote; its worktree is no checkout of the user's.
+#[test]
+fn manifest_of_a_stopped_agent_does_not_block() {
+    let env = TestEnv::new();
+    env.write("repo/priv/check", "exit 0\n");
+    env.write("repo/go.mod", "module x\n\nreplace priv => ./priv\n");
+    env.commit("a module");
+    let absolute = env.path("repo/priv").display().to_string();
+    env.plan(&format!(
+        "[[lane]]\nid = \"A\"\nretries = 1\ncommand = '''echo a > a; if [ -e $SCRATCH/wrote ]; then \
+         sed -i \"s#{absolute}#./priv#\" go.mod; else sed -i \"s#[.]/priv#{absolute}#\" go.mod; touch $SCRATCH/wrote; \
+         wait-for never; fi'''\n"
+    ));
+    let running = env.execute_until("scratch/wrote");
+    running.signal(Signal::INT);
+    running.wait();
+    env.resume(&[]).exits(0);
+    assert_eq!(env.git(&["diff", "--name-only", "main^", "main"]), "a");
+}
+
+/// What the user has in it is no work of the agent's.
+#[test]
+fn manifest_of_the_user_that_an_agent_touches_does_not_fail_its_attempt() {
+    let env = TestEnv::new();
+    let place = env.path("repo/priv").display().to_string();
+    let manifest = |version: u32| {
+        format!("{{\n\"version\": \"{version}.0.0\",\n\"dependencies\": {{ \"priv\": \"file:{place}\" }}\n}}\n")
+    };
+    env.write("repo/priv/package.json", "{}\n");
+    env.write("repo/web/package.json", manifest(1));
+    env.commit("packages");
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'sed -i s/1.0.0/2.0.0/ web/package.json'\n");
+    env.execute(&[]).exits(0);
+    assert_eq!(format!("{}\n", env.file_at("main", "web/package.json")), manifest(2));
 }
 
 /// As a workspace of npm has it whose packages are repositories.

@@ -48,7 +48,7 @@ impl Executor {
     /// Refuses a job in `worktree` where what is in it leads into another checkout.
     pub(super) fn refuse_inner_inroads(&self, job: &JobId, worktree: &Path) -> Result<()> {
         let depth = if self.is_filled(job) { NESTED } else { 0 };
-        let inroads = Inroads::new(self.surroundings.checkouts(), worktree);
+        let inroads = self.inroads(worktree);
         // What an agent wrote is for its next attempt to repair.
         let is_meant = |manifest: &Manifest| {
             let name = manifest.place.strip_prefix(&inroads.worktree).unwrap_or(&manifest.place).to_string_lossy();
@@ -69,12 +69,20 @@ impl Executor {
     /// Why the work of an agent, which `changed` these files of `worktree`, cannot be judged: gates would run the code of another
     /// checkout.
     pub(in crate::executor) fn manifest_leading_out(&self, worktree: &Path, changed: &[String]) -> Option<String> {
-        let inroads = Inroads::new(self.surroundings.checkouts(), worktree);
+        let inroads = self.inroads(worktree);
         let changed = changed.iter().map(|path| inroads.worktree.join(path));
-        let mut manifests = changed.filter(|place| manifests::is_manifest(place));
-        let Manifest { place, line, target, .. } = manifests.find_map(|place| inroads.in_manifest(place))?;
+        let manifests = changed.filter(|place| manifests::is_manifest(place));
+        let mut leading = manifests.filter_map(|place| inroads.in_manifest(place)).filter(|it| !it.is_the_users);
+        let Manifest { place, line, target, .. } = leading.next()?;
         let place = place.strip_prefix(&inroads.worktree).unwrap_or(&place).display();
-        Some(format!("{place}:{line} names {} in another checkout; write a relative path", target.display()))
+        let target = target.display();
+        Some(format!(
+            "{place}:{line} names {target} in another checkout; write a relative path that stays in the worktree"
+        ))
+    }
+
+    fn inroads(&self, worktree: &Path) -> Inroads<'_> {
+        Inroads { slots: Some(self.pool.root()), ..Inroads::new(self.surroundings.checkouts(), worktree) }
     }
 
     /// Whether set-up or copies put something into the worktree of a job that is not in git.
@@ -98,18 +106,20 @@ struct Manifest {
     place: PathBuf,
     line: usize,
     target: PathBuf,
-    /// A checkout of the user's has that line, too.
+    /// The manifest in a checkout of the user's names it as well.
     is_the_users: bool,
 }
 
 pub(super) struct Inroads<'a> {
     checkouts: &'a [PathBuf],
+    /// Those below it are no user's.
+    slots: Option<&'a Path>,
     worktree: PathBuf,
 }
 
 impl<'a> Inroads<'a> {
     pub(super) fn new(checkouts: &'a [PathBuf], worktree: &Path) -> Self {
-        Self { checkouts, worktree: worktree.canonicalize().unwrap_or_else(|_| worktree.to_owned()) }
+        Self { checkouts, slots: None, worktree: worktree.canonicalize().unwrap_or_else(|_| worktree.to_owned()) }
     }
 
     /// The first place that leads into another checkout, and where it leads; looked for at the top of the worktree and up to
@@ -149,25 +159,29 @@ impl<'a> Inroads<'a> {
         found.next().map(|Manifest { place, line, target, is_the_users }| {
             let remedy = match is_the_users {
                 true => format!(
-                    "write a relative path in line {line} of it in your checkout, commit that if git has the file"
+                    "write a relative path in line {line} of it in your checkout that stays there, commit that if git has the file"
                 ),
-                false => format!("have a relative path in line {line} of it, from `setup` or in a commit"),
+                false => {
+                    format!("have a relative path in line {line} of it that stays there, from `setup` or in a commit")
+                }
             };
             Inroad { place, target, remedy: format!("{remedy}, and roll the lane back") }
         })
     }
 
     fn in_manifest(&self, place: PathBuf) -> Option<Manifest> {
-        let text = regular_file::read_text_with(&place, Links::Refuse, FILE_LIMIT).ok()?;
-        let named = manifests::places(&place, &text).into_iter();
-        let mut named = named.filter_map(|(line, path)| Some((line, path.canonicalize().ok()?)));
-        let (line, target) = named.find(|(_, target)| self.is_elsewhere(target) && self.has_too(target))?;
-        let (name, said) = (place.strip_prefix(&self.worktree).ok()?, text.lines().nth(line - 1)?);
-        let has_it = |checkout: &PathBuf| {
-            let text = regular_file::read_text_with(&checkout.join(name), Links::Refuse, FILE_LIMIT);
-            text.is_ok_and(|text| text.lines().any(|line| line == said))
+        let directory = place.parent()?;
+        let leads_out = |path: &Path| {
+            let target = directory.join(path).canonicalize().ok()?;
+            (self.is_elsewhere(&target) && self.has_too(&target)).then_some(target)
         };
-        let is_the_users = self.checkouts.iter().any(has_it);
+        let mut named = named_in_manifest(&place).into_iter();
+        let (line, path, target) =
+            named.find_map(|(line, path)| leads_out(&path).map(|target| (line, path, target)))?;
+        let name = place.strip_prefix(&self.worktree).ok()?;
+        let mut users = self.checkouts.iter().filter(|it| !self.slots.is_some_and(|slots| it.starts_with(slots)));
+        let is_the_users =
+            users.any(|checkout| named_in_manifest(&checkout.join(name)).iter().any(|(_, known)| *known == path));
         Some(Manifest { place, line, target, is_the_users })
     }
 
@@ -296,6 +310,12 @@ impl<'a> Inroads<'a> {
     }
 }
 
+/// The places that a manifest names.
+fn named_in_manifest(place: &Path) -> Vec<(usize, PathBuf)> {
+    let text = regular_file::read_text_with(place, Links::Follow, FILE_LIMIT);
+    text.map_or_else(|_| Vec::new(), |text| manifests::places(place, &text))
+}
+
 /// The links in a `node_modules`, also those of scopes and to programs.
 fn links_of_packages(packages: &Path) -> Vec<PathBuf> {
     let is_directory = |place: &Path| {
@@ -330,9 +350,10 @@ struct Contents {
 fn contents(directory: &Path) -> Contents {
     let mut found = directory::entries_with_kinds(directory).unwrap_or_default();
     found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let (files, inner): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, kind)| kind.is_file());
-    let manifests = files.into_iter().map(|(place, _)| place).filter(|place| manifests::is_manifest(place)).collect();
-    Contents { manifests, inner: inner.into_iter().map(|(place, _)| place).collect() }
+    let manifests =
+        found.iter().map(|(place, _)| place).filter(|place| manifests::is_manifest(place)).cloned().collect();
+    let inner = found.into_iter().filter(|(_, kind)| !kind.is_file()).map(|(place, _)| place).collect();
+    Contents { manifests, inner }
 }
 
 /// Sorted, so that the same is named each time.

@@ -153,7 +153,9 @@ fn programs(checkouts: &[PathBuf], place: &Path) -> BTreeMap<PathBuf, Target> {
     let mut environments = BTreeMap::<PathBuf, bool>::new();
     let leading = links.filter_map(|(link, _)| {
         let (name, target) = (link.file_name()?.into(), link.canonicalize().ok()?);
-        if let Some(below) = places_of(&link).find_map(|place| below(checkouts, &place)) {
+        // The `python` of an environment is itself a link to one of the system.
+        let is_program = |place: &PathBuf| *place == target || is_of_environment(place);
+        if let Some(below) = places_of(&link).filter(is_program).find_map(|place| below(checkouts, &place)) {
             return Some((name, Target::Place(below)));
         }
         let environment = target.parent().filter(|bin| bin.ends_with("bin")).and_then(Path::parent)?;
@@ -167,7 +169,11 @@ fn programs(checkouts: &[PathBuf], place: &Path) -> BTreeMap<PathBuf, Target> {
     leading.collect()
 }
 
-/// Where a link leads, step by step: the `python` of an environment is itself a link to one of the system.
+fn is_of_environment(program: &Path) -> bool {
+    program.parent().and_then(Path::parent).is_some_and(|environment| environment.join("pyvenv.cfg").is_file())
+}
+
+/// Where a link leads, step by step.
 fn places_of(link: &Path) -> impl Iterator<Item = PathBuf> {
     let next = |link: &Path| {
         let target = link.parent()?.join(std::fs::read_link(link).ok()?);
