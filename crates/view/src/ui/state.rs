@@ -149,6 +149,23 @@ pub(crate) enum Command {
     Approve,
     Reject,
     Retry,
+    Tell,
+}
+
+impl Command {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+            Self::Retry => "retry",
+            Self::Tell => "tell",
+        }
+    }
+
+    /// Whether it answers what a lane waits for.
+    pub(super) fn is_answer(self) -> bool {
+        matches!(self, Self::Approve | Self::Reject)
+    }
 }
 
 /// What the interface says until the next key.

@@ -141,6 +141,7 @@ impl Updating<'_, '_> {
             Key::Uncomment => self.uncomment(),
             Key::Approve => self.ask_for_message(Command::Approve),
             Key::Reject => self.ask_for_message(Command::Reject),
+            Key::Tell => self.ask_for_message(Command::Tell),
             Key::Retry => self.ask_for_message(Command::Retry),
             Key::Stop => self.ask_what_to_stop(),
             Key::Resume => self.resume(),
@@ -285,8 +286,8 @@ impl Updating<'_, '_> {
         let Some(lane) = self.board.lane(self.state.selected.as_ref()) else {
             return self.refuse("no lane is selected");
         };
-        let gate = open_gate(lane).filter(|_| kind != Command::Retry);
-        if kind != Command::Retry && gate.is_none() {
+        let gate = open_gate(lane).filter(|_| kind.is_answer());
+        if kind.is_answer() && gate.is_none() {
             return self.refuse(format!("lane {} does not wait for an answer", lane.id));
         }
         if kind == Command::Retry && self.board.held() {
@@ -377,7 +378,7 @@ impl Updating<'_, '_> {
         let comments: Vec<Comment> = comments.into_iter().cloned().collect();
         let text = match kind {
             Command::Reject => message(typed, &comments),
-            Command::Approve | Command::Retry => typed.trim().to_owned(),
+            _ => typed.trim().to_owned(),
         };
         if let Some(why) = message_fault(kind, &text) {
             self.state.notice = Some(Notice::bad(why));
@@ -385,14 +386,10 @@ impl Updating<'_, '_> {
         }
         let message = (!text.is_empty()).then(|| format!("--message={text}"));
         let gate = gate.map(|gate| format!("--gate={gate}"));
-        let (name, rest): (_, Vec<String>) = match kind {
-            Command::Retry => ("retry", message.into_iter().chain(UNATTENDED.map(str::to_owned)).collect()),
-            kind => {
-                let name = if kind == Command::Approve { "approve" } else { "reject" };
-                (name, gate.into_iter().chain(message).collect())
-            }
-        };
-        let are_sent = self.call(name, Some(lane.as_str()), &rest, kind == Command::Retry);
+        let is_retry = kind == Command::Retry;
+        let unattended = UNATTENDED.iter().filter(|_| is_retry).map(|&flag| flag.to_owned());
+        let rest: Vec<String> = gate.into_iter().chain(message).chain(unattended).collect();
+        let are_sent = self.call(kind.name(), Some(lane.as_str()), &rest, is_retry);
         are_sent.then(|| if kind == Command::Reject { comments } else { Vec::new() })
     }
 
@@ -457,6 +454,9 @@ impl Updating<'_, '_> {
 fn message_fault(kind: Command, text: &str) -> Option<String> {
     if kind == Command::Reject && text.is_empty() {
         return Some("a rejection needs a reason: type one, or comment on lines of the diff".to_owned());
+    }
+    if kind == Command::Tell && text.is_empty() {
+        return Some("there is nothing to say to the agents: type a text".to_owned());
     }
     let (most, size) = (LONGEST_MESSAGE / 1024, text.len() / 1024);
     (text.len() > LONGEST_MESSAGE).then(|| format!("a message may have at most {most} KiB; this one has {size} KiB"))

@@ -113,6 +113,14 @@ fn an_answer_goes_to_the_question_that_was_seen() {
 }
 
 #[test]
+fn agents_get_what_is_typed_for_them() {
+    let mut interface = Interface::new();
+    assert_eq!(words(&interface.press("jjm \n")), [""; 0]);
+    assert!(interface.text(80, 24).contains("there is nothing to say to the agents"));
+    assert_eq!(words(&interface.press("⎋mUse v2.\n")), ["tell P1-SL-AUTH-20251227 UI --message=Use v2."]);
+}
+
+#[test]
 fn rejection_needs_a_reason() {
     let mut interface = Interface::new();
     assert_eq!(words(&interface.press("r \n")), [""; 0]);

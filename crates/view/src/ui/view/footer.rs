@@ -84,17 +84,16 @@ fn label(purpose: &Purpose, state: &State, material: &Material, width: usize) ->
         Purpose::Comment(..) => "comment: ".to_owned(),
         Purpose::Message { lane, kind, gate } => {
             let comments = state.comments_of(lane).len();
-            let (verb, with) = match (kind, comments) {
-                (Command::Approve, 0) => ("approve", String::new()),
-                (Command::Approve, _) => ("approve", format!(" without {}", counted(comments, "comment"))),
-                (Command::Reject, 0) => ("reject", String::new()),
-                (Command::Reject, _) => {
+            let with = match kind {
+                Command::Approve if comments > 0 => format!(" without {}", counted(comments, "comment")),
+                Command::Reject if comments > 0 => {
                     let (current, left_out) = state.current_comments(lane, material);
                     let with = format!(" with {}", counted(current.len(), "comment"));
-                    ("reject", if left_out == 0 { with } else { format!("{with}, {left_out} outdated left out") })
+                    if left_out == 0 { with } else { format!("{with}, {left_out} outdated left out") }
                 }
-                (Command::Retry, _) => ("retry", String::new()),
+                _ => String::new(),
             };
+            let verb = kind.name();
             let gate = match gate {
                 Some(HumanGate::Approval(approval)) => format!("the {approval} of "),
                 Some(task) => format!("{} of ", task.for_people()),
@@ -123,6 +122,7 @@ fn keys(state: &State, board: &Board<'_>) -> Vec<String> {
         ("1-5 tab", true),
         ("t retry", !board.held()),
         ("/ filter", true),
+        ("m message", board.held()),
         ("e editor", true),
         ("! shell", true),
         ("y copy command", true),
