@@ -182,7 +182,9 @@ fn a_pull_request_that_may_be_merged_is_merged_at_the_head_that_was_seen() {
 fn a_forge_that_does_not_answer_is_asked_again() {
     let env = checked("echo fixed > fixed.txt\n");
     env.write("scratch/gh-api-says", "HTTP 502: Bad Gateway");
-    env.execute(&["--merge", "pr", "--follow", "1s"]).exits(0);
+    env.execute(&["--merge", "pr", "--follow", "1s"])
+        .exits(3)
+        .says(&["the forge did not report the state", "HTTP 502"]);
     let asked = env.events("pull_requests_checked");
     assert!(asked.len() > 1 && asked[0]["error"].as_str().unwrap().contains("HTTP 502"), "{asked:?}");
     env.lanewright(&["follow", "r1", "--once"]).exits(3).says(&["the forge did not report the state", "HTTP 502"]);

@@ -42,7 +42,7 @@ use crate::cli::look::report;
 use crate::cli::look::report::ci;
 use crate::cli::repository_context::Claimed;
 use crate::cli::run::lock::LockedRun;
-use crate::cli::runs::pinned_plan;
+use crate::cli::runs::{command, pinned_plan};
 use crate::cli::snapshots::prune_by_setting;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
@@ -147,7 +147,14 @@ pub(crate) fn execute(
     summarize(within, &view, &run.started)?;
     // Once the state is pushed, it removes what is not needed any more.
     drop(placing);
-    Ok((ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed), view))
+    let status = ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed);
+    let Some(why) = view.run.unanswered.as_ref().filter(|_| status == ExitStatus::Done) else {
+        return Ok((status, view));
+    };
+    let follow = command(&within.state, &["follow", run.started.run_id.as_str()]);
+    let message = format!("the forge did not report the state of the pull requests: {why}");
+    context.printer.warning(message, &[format!("to ask it again: {follow}")]);
+    Ok((ExitStatus::Blocked, view))
 }
 
 fn executor(

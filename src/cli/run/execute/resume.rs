@@ -129,15 +129,6 @@ pub(crate) fn resume(within: &RepositoryContext, run: &RunId, adoption: &Adoptio
         ResumeReach::Unfailed => ended,
         _ => status_of(&lanes, ended, &view),
     };
-    let is_asked = adoption.reach == ResumeReach::Followed && status == ExitStatus::Done;
-    let status = match view.run.unanswered.filter(|_| is_asked) {
-        Some(why) => {
-            let message = format!("the forge did not report the state of the pull requests: {why}");
-            within.context.printer.warning(message, &["repeat the command when the forge can be reached".to_owned()]);
-            ExitStatus::Blocked
-        }
-        None => status,
-    };
     if status != ended {
         // Other lanes are left, so the next phase does not start.
         started.options.next_phases = None;
