@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use chrono::{DateTime, Datelike, Days, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Utc};
+use chrono::{DateTime, Datelike, Days, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Utc};
 use chrono_tz::Tz;
 use lanewright_model::Timestamp;
 use regex::{Captures, Regex};
@@ -92,8 +92,10 @@ static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let iso = r"(?P<iso>\d{4}-\d{2}-\d{2})";
     let week = r"(?P<weekday>mon|tue|wed|thu|fri|sat|sun)[a-z]*";
     let time = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?(?::(?P<second>\d{2}))?\s*(?P<half>[ap]\.?m\b\.?)?";
-    let zone = r"(?P<zone>[a-z]+(?:/[a-z_+-]+)*|[+-]\d{2}:?\d{2})";
-    let whole = format!(r"(?i)^(?:(?:{date}|{iso}|{week})(?:,| at)?(?:,| )\s*)?(?:at )?{time}(?:\s*\(?{zone}\)?)?");
+    let offset = r"(?:(?:utc|gmt) ?)?(?P<east>[+-]\d{1,2})(?::?(?P<east_minutes>\d{2}))?\b";
+    let zone = format!(r"(?:{offset}|(?P<zone>[a-z]+(?:/[a-z\d_+-]+)*))");
+    let day = format!(r"(?:{date}|{iso}|{week}|today|(?P<tomorrow>tomorrow))");
+    let whole = format!(r"(?i)^(?:{day}(?:,| at)?(?:,|T| )\s*)?(?:at )?{time}(?:\s*\(?{zone}\)?)?");
     Regex::new(&whole).ok()
 });
 
@@ -111,17 +113,19 @@ fn until<Z: TimeZone>(text: &str, now: DateTime<Utc>, local: &Z) -> Option<DateT
         return Some(moment.to_utc());
     }
     let clock = CLOCK.as_ref()?.captures(text)?;
-    let named = clock.name("zone").map(|zone| zone.as_str());
-    match named.and_then(offset_or_zone) {
-        Some(Zone::Offset(offset)) => moment(&clock, now, &offset),
-        Some(Zone::Name(zone)) => moment(&clock, now, &zone),
-        None => moment(&clock, now, local),
+    match (offset(&clock), clock.name("zone").and_then(|zone| zone_named(zone.as_str()))) {
+        (Some(offset), _) => moment(&clock, now, &offset),
+        (None, Some(zone)) => moment(&clock, now, &zone),
+        (None, None) => moment(&clock, now, local),
     }
 }
 
-enum Zone {
-    Offset(chrono::FixedOffset),
-    Name(Tz),
+/// `UTC+2` is two hours east of Greenwich; the zone `Etc/GMT+2` is two hours west of it.
+fn offset(clock: &Captures<'_>) -> Option<FixedOffset> {
+    let number = |name: &str| clock.name(name)?.as_str().parse::<i32>().ok();
+    let hours = number("east").filter(|hours| (-14..=14).contains(hours))?;
+    let minutes = number("east_minutes").unwrap_or(0) * if hours < 0 { -1 } else { 1 };
+    FixedOffset::east_opt((hours * 60 + minutes) * 60)
 }
 
 /// What the database of zones does not know by these names, or without their summer time.
@@ -133,13 +137,13 @@ const SHORT_ZONES: &[(&[&str], &str)] = &[
     (&["bst"], "Europe/London"),
     (&["cest"], "Europe/Berlin"),
     (&["jst"], "Asia/Tokyo"),
+    (&["z"], "UTC"),
 ];
 
-fn offset_or_zone(text: &str) -> Option<Zone> {
-    let offset = text.parse().map(Zone::Offset).ok();
+fn zone_named(text: &str) -> Option<Tz> {
     let short = SHORT_ZONES.iter().find(|(names, _)| names.contains(&text.to_ascii_lowercase().as_str()));
     let name = short.map_or(text, |(_, name)| name);
-    offset.or_else(|| Tz::from_str_insensitive(name).map(Zone::Name).ok())
+    Tz::from_str_insensitive(name).ok()
 }
 
 fn moment<Z: TimeZone>(clock: &Captures<'_>, now: DateTime<Utc>, zone: &Z) -> Option<DateTime<Utc>> {
@@ -157,6 +161,9 @@ fn moment<Z: TimeZone>(clock: &Captures<'_>, now: DateTime<Utc>, zone: &Z) -> Op
     let on = |date: NaiveDate| in_zone(date.and_time(time), zone);
     if let Some(date) = clock.name("iso") {
         return on(date.as_str().parse().ok()?);
+    }
+    if clock.name("tomorrow").is_some() {
+        return on(today.succ_opt()?);
     }
     let is_over = |moment: DateTime<Utc>| moment + JUST_OVER < now;
     if let (Some(month), Some(day)) = (clock.name("month"), number("day")) {
@@ -198,7 +205,6 @@ fn in_zone<Z: TimeZone>(time: NaiveDateTime, zone: &Z) -> Option<DateTime<Utc>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chrono::FixedOffset;
 
     fn patterns() -> Vec<Regex> {
         FIELDS.iter().chain(SENTENCES).map(|pattern| Regex::new(&format!("(?i){pattern}")).unwrap()).collect()
@@ -238,7 +244,16 @@ mod tests {
             ("resets Jan 2, 3:30am (America/New_York)", "2026-01-02T08:30"),
             ("resets Monday 9:00 am (UTC)", "2026-03-02T09:00"),
             ("try again at 17:05 (+02:00)", "2026-03-01T15:05"),
+            ("try again at 17:03 UTC+2", "2026-03-01T15:03"),
+            ("try again at 17:03 GMT-3", "2026-03-01T20:03"),
+            ("try again at 17:03 GMT+05:30.", "2026-03-02T11:33"),
+            ("try again at 2026-11-30 17:03 UTC+2", "2026-11-30T15:03"),
+            ("resets 2026-03-28T02:30:00 Europe/Berlin", "2026-03-28T01:30"),
+            ("resets 5pm (Etc/GMT+2)", "2026-03-01T19:00"),
+            ("resets 17:03Z", "2026-03-01T17:03"),
             ("resets 5pm PST", "2026-03-02T01:00"),
+            ("try again tomorrow at 7am.", "2026-03-02T01:30"),
+            ("resets today at 8pm", "2026-03-01T14:30"),
             ("resets 2026-03-04 15:00:00 UTC", "2026-03-04T15:00"),
             ("Retry-After: Wed, 04 Mar 2026 15:00:00 GMT", "2026-03-04T15:00"),
             ("{\"resets_at\":1772373600}", "2026-03-01T14:00"),
