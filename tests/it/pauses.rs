@@ -218,7 +218,7 @@ fn a_model_that_does_not_exist_stops_only_those_that_ask_for_it() {
     env.plan(&format!("[defaults]\nrunner = \"x\"\n{lanes}"));
     env.execute(&["--max-parallel", "1"])
         .exits(3)
-        .says(&["B: blocked: x:wrong cannot work: error: model_not_found: wrong"]);
+        .says(&["B: blocked: x:wrong cannot work: model_not_found: wrong; set `model` to one that it offers;"]);
     assert!(env.holds("main", "C.txt") && env.holds("main", "D.txt"));
     assert_eq!(env.scratch("starts").lines().filter(|model| *model == "wrong").count(), 1);
 }

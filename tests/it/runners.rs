@@ -332,6 +332,28 @@ fn agent_text_about_quotas_is_not_an_outage() {
 }
 
 #[test]
+fn program_of_another_version_blocks_its_lane_at_once() {
+    let env = TestEnv::new();
+    program(&env, "claude", "echo \"error: unknown option '--permission-mode'\" >&2\nseq 40 >&2\nexit 1\n");
+    env.plan(ONE_LANE);
+    started_with_key(&env, &[]).exits(3).says(&[
+        "exited with code 1: error: unknown option '--permission-mode'; install a version that knows the arguments",
+    ]);
+    assert_eq!(env.scratch("arguments-ONE").lines().count(), 1);
+}
+
+#[test]
+fn refused_key_is_reported_once_with_the_remedy() {
+    let env = TestEnv::new();
+    let result = r#"{"type":"result","is_error":true,"result":"Invalid API key · Fix external API key"}"#;
+    program(&env, "claude", &format!("echo '{result}'\nexit 1\n"));
+    env.plan(ONE_LANE);
+    started_with_key(&env, &[]).exits(3).says(&[
+        "ONE: blocked: exited with code 1: Invalid API key · Fix external API key; get a key with `claude setup-token`;",
+    ]);
+}
+
+#[test]
 fn usage_of_a_timed_out_attempt_counts() {
     let env = TestEnv::new();
     program(&env, "claude", &format!("head -n 2 '{}'\nwait-for never\n", stream("claude", "write")));

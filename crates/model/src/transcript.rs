@@ -72,6 +72,11 @@ impl Transcript {
         if refusals.is_empty() { String::new() } else { format!("refused: {}", refusals.join("; ")) }
     }
 
+    /// Whether the program ended before it did anything.
+    pub fn shows_no_work(&self) -> bool {
+        self.session.is_none() && self.message.is_empty() && self.usage == Usage::default()
+    }
+
     /// The session of a program in `worktree` that the next attempt can continue. One that continued `before` and broke off
     /// before it told what the session used has used what was counted.
     pub fn continuable(&self, before: Option<&Session>, worktree: &Path) -> Option<Session> {

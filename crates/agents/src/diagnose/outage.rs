@@ -4,10 +4,9 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use chrono::TimeZone;
-use lanewright_model::runner::OutagePatterns;
 use lanewright_model::text::headline;
-use lanewright_model::{ExitCause, JobExit, Outage, OutageKind, Timestamp, Transcript};
-use regex::{Regex, RegexSet};
+use lanewright_model::{ExitCause, JobExit, Outage, OutageKind, Runner, Timestamp, Transcript};
+use regex::Regex;
 
 use ends::End;
 
@@ -38,36 +37,82 @@ const QUOTA: &[&str] = &[
     r"\b(resource_exhausted|overloaded_error)\b",
 ];
 
-/// What programs print when they cannot work until a person changes something: a key, a model, an empty account, a program.
-const REFUSED: &[&str] = &[
-    r"\b(http|status|error|code)\D{0,12}\b(401|402)\b",
+/// What programs print when their key is refused.
+const WRONG_KEY: &[&str] = &[
+    r"\b(http|status|error|code)\D{0,12}\b401\b",
     r"\b401 unauthorized\b",
-    r"\b(authentication_error|permission_error|invalid_api_key|model_not_found|insufficient_quota|billing_error)\b",
+    r"\b(authentication_error|invalid_api_key)\b",
     r"\b(invalid|incorrect|expired|missing) (x-)?api[ _-]?key\b",
     r"\bapi key (is |was )?(not valid|invalid|expired|missing)\b",
+];
+
+const WRONG_MODEL: &[&str] = &[r"\bmodel_not_found\b"];
+
+/// What programs print when they cannot work until a person changes something else: an empty account, a certificate.
+const REFUSED: &[&str] = &[
+    r"\b(http|status|error|code)\D{0,12}\b402\b",
+    r"\b(permission_error|insufficient_quota|billing_error)\b",
     r"\b(credit balance is too low|insufficient (credits?|balance|funds))\b",
     r"\bcertificate (verify failed|has expired|is not yet valid)\b",
     r"\b(self[- ]signed certificate|unable to (get local issuer|verify the first) certificate)\b",
 ];
 
-static OUTAGES: LazyLock<[(OutageKind, RegexSet); 3]> = LazyLock::new(|| {
-    [
-        (OutageKind::Refused, patterns(REFUSED)),
-        (OutageKind::Quota, patterns(QUOTA)),
-        (OutageKind::Network, patterns(NETWORK)),
-    ]
+/// Why an attempt could not be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    WrongVersion,
+    WrongKey,
+    WrongModel,
+    Refused,
+    Quota,
+    Network,
+}
+
+impl Cause {
+    fn kind(self) -> OutageKind {
+        match self {
+            Self::WrongVersion | Self::WrongKey | Self::WrongModel | Self::Refused => OutageKind::Refused,
+            Self::Quota => OutageKind::Quota,
+            Self::Network => OutageKind::Network,
+        }
+    }
+
+    /// What the user can do about it.
+    fn remedy(self, runner: &Runner) -> Option<String> {
+        match self {
+            Self::WrongVersion => Some(match &runner.install {
+                Some(install) => format!("install a version that knows the arguments of `command`: {install}"),
+                None => "install a version that knows the arguments of `command`".to_owned(),
+            }),
+            Self::WrongKey => {
+                Some(&runner.key.obtain).filter(|how| !how.is_empty()).map(|how| format!("get a key with `{how}`"))
+            }
+            Self::WrongModel => Some("set `model` to one that it offers".to_owned()),
+            Self::Refused | Self::Quota | Self::Network => None,
+        }
+    }
+}
+
+/// What all programs print when they cannot work until a person changes something …
+static REFUSALS: LazyLock<Vec<(Cause, Vec<Regex>)>> = LazyLock::new(|| {
+    vec![(Cause::WrongKey, all(WRONG_KEY)), (Cause::WrongModel, all(WRONG_MODEL)), (Cause::Refused, all(REFUSED))]
 });
+
+/// … and when something is out.
+static OUTAGES: LazyLock<Vec<(Cause, Vec<Regex>)>> =
+    LazyLock::new(|| vec![(Cause::Quota, all(QUOTA)), (Cause::Network, all(NETWORK))]);
 
 static FIELDS: LazyLock<Vec<Regex>> = LazyLock::new(|| all(ends::FIELDS));
 static SENTENCES: LazyLock<Vec<Regex>> = LazyLock::new(|| all(ends::SENTENCES));
 
 /// What was out, if that is why an attempt ended without success. `tail` are the last lines that the program said, without
-/// the words of the agent in it; `more` is what it prints besides what all programs do; `zone`: that of its times of day.
+/// the words of the agent in it; `runner` describes what it prints besides what all programs do; `zone`: that of its times of
+/// day. The line of the outage ends with what the user can do, where that is known.
 pub fn outage(
     exit: &JobExit,
     tail: &[String],
     transcript: Option<&Transcript>,
-    more: Option<&OutagePatterns>,
+    runner: Option<&Runner>,
     zone: &impl TimeZone,
 ) -> Option<Outage> {
     let reported = transcript.cloned().unwrap_or_default();
@@ -84,15 +129,24 @@ pub fn outage(
     }
     let kind = reported.outage.filter(|_| exit.cause == ExitCause::Exited);
     let said = || kind.map(|kind| Outage::new(kind, headline(&reported.error, 200)));
+    let mut known = runner.map(|runner| patterns_of(runner, transcript)).unwrap_or_default();
     // Without rules for its output a program has no words of its own: a test that it ran may have said that.
-    let known = if transcript.is_some() { &OUTAGES[..] } else { &OUTAGES[1..] };
+    if transcript.is_some() {
+        known.extend(REFUSALS.iter().cloned());
+    }
+    known.extend(OUTAGES.iter().cloned());
     let of_its_error = 0..reported.warning.lines().count() + reported.error.lines().count();
-    let (found, own_lines) = match find_outage(&lines, known, more) {
-        Some((found, at)) if of_its_error.contains(&at) => (found, of_its_error),
-        Some((found, at)) => (found, at.saturating_sub(NEAR)..at + NEAR + 1),
+    let (found, own_lines) = match find_outage(&lines, &known) {
+        Some((found, cause, at)) => {
+            let remedy = runner.and_then(|runner| cause.remedy(runner)).map(|remedy| format!("; {remedy}"));
+            let near = at.saturating_sub(NEAR)..at + NEAR + 1;
+            let own_lines = if of_its_error.contains(&at) { of_its_error } else { near };
+            (Outage { line: found.line + &remedy.unwrap_or_default(), ..found }, own_lines)
+        }
         None => (said()?, of_its_error),
     };
-    let outage = with_end(found, &lines, own_lines, more, exit.finished_at, zone);
+    let own_ends = runner.map(|runner| all(&runner.outages.ends)).unwrap_or_default();
+    let outage = with_end(found, &lines, own_lines, &own_ends, exit.finished_at, zone);
     let is_ahead = |until: &Timestamp| outage.kind == OutageKind::Quota && *until > exit.finished_at;
     let limited_until = reported.limited_until.filter(is_ahead);
     Some(Outage { until: limited_until.or(outage.until), ..outage })
@@ -126,14 +180,13 @@ fn with_end(
     outage: Outage,
     lines: &[String],
     own_lines: Range<usize>,
-    more: Option<&OutagePatterns>,
+    own: &[Regex],
     now: Timestamp,
     zone: &impl TimeZone,
 ) -> Outage {
-    let own = more.map(|more| all(&more.ends)).unwrap_or_default();
     let end_in = |(at, line): (usize, &String)| {
         let sentences = if own_lines.contains(&at) { &SENTENCES[..] } else { &[] };
-        [&own, &FIELDS[..], sentences].into_iter().find_map(|patterns| ends::end(line, patterns, now, zone))
+        [own, &FIELDS[..], sentences].into_iter().find_map(|patterns| ends::end(line, patterns, now, zone))
     };
     match lines.iter().enumerate().rev().find_map(end_in) {
         Some(End::After(wait)) => Outage { retry_after: Some(wait), ..outage },
@@ -151,39 +204,44 @@ fn closing_lines(tail: &[String], reported: &Transcript) -> Vec<String> {
         error => tail.iter().rposition(|line| line.contains(error)).unwrap_or(tail.len()),
     };
     let said = reported.warning.lines().chain(reported.error.lines()).map(str::to_owned);
-    said.chain(tail[from..].iter().cloned()).collect()
+    let is_error = |line: &str| line.strip_prefix("error: ").is_some_and(|line| reported.error.contains(line));
+    said.chain(tail[from..].iter().filter(|line| !is_error(line)).cloned()).collect()
 }
 
 /// What was out, if that is why a program failed that said `lines`: one that speaks to a remote or to a forge.
 pub fn outage_in(lines: &[String]) -> Option<Outage> {
-    find_outage(lines, &OUTAGES[1..], None).map(|(outage, _)| outage)
+    find_outage(lines, &OUTAGES).map(|(outage, ..)| outage)
 }
 
-/// What was out, if one of `lines` says so, and which: the last that does.
-fn find_outage(
-    lines: &[String],
-    known: &[(OutageKind, RegexSet)],
-    more: Option<&OutagePatterns>,
-) -> Option<(Outage, usize)> {
-    let none = OutagePatterns::default();
-    let more = more.unwrap_or(&none);
-    let own = [
-        (OutageKind::Refused, patterns(&more.refused)),
-        (OutageKind::Quota, patterns(&more.quota)),
-        (OutageKind::Network, patterns(&more.network)),
-    ];
-    let known = || own.iter().chain(known);
-    let kind_of = |line: &str| known().find(|(_, patterns)| patterns.is_match(line)).map(|(kind, _)| *kind);
-    let (at, kind) = (0..lines.len()).rev().find_map(|at| Some((at, kind_of(&lines[at])?)))?;
-    Some((Outage::new(kind, headline(lines[at].trim(), 200)), at))
+/// What `runner` describes, of what an attempt with this transcript can have met.
+fn patterns_of(runner: &Runner, transcript: Option<&Transcript>) -> Vec<(Cause, Vec<Regex>)> {
+    let own = &runner.outages;
+    // A program that works knows its arguments: a program that it ran does not.
+    let wrong_version: &[String] =
+        if transcript.is_some_and(Transcript::shows_no_work) { &own.wrong_version } else { &[] };
+    vec![
+        (Cause::WrongVersion, all(wrong_version)),
+        (Cause::WrongKey, all(&own.wrong_key)),
+        (Cause::WrongModel, all(&own.wrong_model)),
+        (Cause::Refused, all(&own.refused)),
+        (Cause::Quota, all(&own.quota)),
+        (Cause::Network, all(&own.network)),
+    ]
+}
+
+/// What was out and why, if one of `lines` says so, and which: the last that does.
+fn find_outage(lines: &[String], known: &[(Cause, Vec<Regex>)]) -> Option<(Outage, Cause, usize)> {
+    let in_line = |line: &str| {
+        known.iter().find_map(|(cause, patterns)| {
+            let said = patterns.iter().find_map(|pattern| pattern.captures(line))?;
+            Some((*cause, said.name("reason").map_or(line, |reason| reason.as_str()).trim().to_owned()))
+        })
+    };
+    let (at, (cause, said)) = (0..lines.len()).rev().find_map(|at| Some((at, in_line(&lines[at])?)))?;
+    Some((Outage::new(cause.kind(), headline(&said, 200)), cause, at))
 }
 
 /// None of the patterns is wrong: tests compile ours, and those of descriptions are checked when they are read.
-fn patterns<S: AsRef<str>>(patterns: &[S]) -> RegexSet {
-    regex::RegexSetBuilder::new(patterns.iter().map(AsRef::as_ref)).case_insensitive(true).build().unwrap_or_default()
-}
-
-/// The same, to find out what they match.
 fn all<S: AsRef<str>>(patterns: &[S]) -> Vec<Regex> {
     let pattern = |text: &S| regex::RegexBuilder::new(text.as_ref()).case_insensitive(true).build().ok();
     patterns.iter().filter_map(pattern).collect()
@@ -196,6 +254,7 @@ mod tests {
     use std::time::Duration;
 
     use chrono::Utc;
+    use lanewright_model::Usage;
 
     use super::*;
 
@@ -205,15 +264,21 @@ mod tests {
         JobExit { cause, exit_code, command: "x".into(), started_at: at, finished_at: at, tail, notes: String::new() }
     }
 
+    fn runner(outages: &str) -> Runner {
+        let text = format!("command = 'x'\ninstall = 'npm install x'\nkey.obtain = 'x login'\n[outages]\n{outages}");
+        toml::from_str::<lanewright_model::runner::RunnerText>(&text).unwrap().complete().unwrap()
+    }
+
     fn of(text: &str) -> Option<OutageKind> {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        find_outage(&lines, &OUTAGES[..], None).map(|(outage, _)| outage.kind)
+        let known = [&REFUSALS[..], &OUTAGES[..]].concat();
+        find_outage(&lines, &known).map(|(outage, ..)| outage.kind)
     }
 
     #[test]
     fn outage_patterns_compile() {
-        let known = [NETWORK, QUOTA, REFUSED];
-        assert_eq!(known.map(|texts| patterns(texts).len()), known.map(<[_]>::len));
+        let known = [NETWORK, QUOTA, WRONG_KEY, WRONG_MODEL, REFUSED];
+        assert_eq!(known.map(|texts| all(texts).len()), known.map(<[_]>::len));
         assert_eq!((FIELDS.len(), SENTENCES.len()), (ends::FIELDS.len(), ends::SENTENCES.len()));
     }
 
@@ -276,7 +341,7 @@ mod tests {
             Some(Duration::from_secs(7)),
             "a sentence that is far away is of something else"
         );
-        let own = OutagePatterns { ends: vec!["pause of (?<wait>[0-9]+)".into()], ..OutagePatterns::default() };
+        let own = runner("ends = ['pause of (?<wait>[0-9]+)']");
         let failed = exit(ExitCause::Exited, 1, &["HTTP 429", "pause of 20"]);
         let outage = super::outage(&failed, &failed.tail, None, Some(&own), &Utc).unwrap();
         assert_eq!(outage.retry_after, Some(Duration::from_secs(20)));
@@ -319,16 +384,40 @@ mod tests {
 
     #[test]
     fn runner_outage_patterns_take_precedence() {
-        let more = OutagePatterns {
-            quota: vec!["come back tomorrow".into()],
-            network: vec!["429".into()],
-            ..OutagePatterns::default()
+        let own = runner("quota = ['come back tomorrow']\nnetwork = ['429']");
+        let kind = |line: &str| {
+            let failed = exit(ExitCause::Exited, 1, &[line]);
+            outage(&failed, &failed.tail, None, Some(&own), &Utc).map(|outage| outage.kind)
         };
-        let kind =
-            |line: &str| find_outage(&[line.to_owned()], &OUTAGES[..], Some(&more)).map(|(outage, _)| outage.kind);
         assert_eq!(kind("Come back tomorrow."), Some(OutageKind::Quota));
         assert_eq!(kind("HTTP 429"), Some(OutageKind::Network));
         assert_eq!(kind("connection refused"), Some(OutageKind::Network));
+    }
+
+    #[test]
+    fn a_refusal_is_shown_once_with_what_the_user_can_do() {
+        let own = runner("wrong_model = ['(?<reason>no model \\w+)']\nwrong_version = ['^error: unknown option']");
+        let line = |tail: &[&str], reported: &Transcript| {
+            let failed = exit(ExitCause::Exited, 1, tail);
+            outage(&failed, &failed.tail, Some(reported), Some(&own), &Utc).map(|outage| outage.line)
+        };
+        let reported = |error: &str| Transcript { error: error.to_owned(), ..Transcript::default() };
+        let key = line(&["error: Invalid API key"], &reported("Invalid API key"));
+        assert_eq!(key.as_deref(), Some("Invalid API key; get a key with `x login`"));
+        let model = line(&["error: no model opuss. Run --model"], &reported("no model opuss. Run --model"));
+        assert_eq!(model.as_deref(), Some("no model opuss; set `model` to one that it offers"));
+        let version = ["error: unknown option '--x'", "(Did you mean --y?)"];
+        assert_eq!(
+            line(&version, &Transcript::default()).as_deref(),
+            Some("error: unknown option '--x'; install a version that knows the arguments of `command`: npm install x")
+        );
+        for busy in [
+            Transcript { session: Some("s1".into()), ..Transcript::default() },
+            Transcript { message: "done".into(), ..Transcript::default() },
+            Transcript { usage: Usage { output_tokens: 1, ..Usage::default() }, ..Transcript::default() },
+        ] {
+            assert_eq!(line(&version, &busy), None, "a program that it ran does not know the option");
+        }
     }
 
     #[test]

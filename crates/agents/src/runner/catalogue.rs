@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use lanewright_model::runner::{EventRule, PromptWay, Runner, RunnerText, Totals};
+use lanewright_model::runner::{EventRule, OutagePatterns, PromptWay, Runner, RunnerText, Totals};
 use lanewright_model::{CommandLine, Dollars, Usage};
 use semver::Version;
 
@@ -104,10 +104,7 @@ pub fn check(text: &RunnerText) -> Result<(), String> {
             return Err(format!("`{since}` is no version such as 1.2.3"));
         }
     }
-    let outages = text
-        .outages
-        .iter()
-        .flat_map(|outages| [&outages.quota, &outages.network, &outages.refused, &outages.ends].into_iter().flatten());
+    let outages = text.outages.iter().flat_map(OutagePatterns::all);
     let patterns = text.text.iter().flatten().map(|rule| &rule.pattern).chain(outages);
     let patterns = patterns.chain(text.refusals.iter().flatten());
     patterns.into_iter().try_for_each(|pattern| {

@@ -6,7 +6,7 @@ use std::path::Path;
 use lanewright_agents::diagnose;
 use lanewright_agents::runner::{Catalogue, Stream, StreamItem};
 use lanewright_model::job::TAIL_LINES;
-use lanewright_model::{ExitCause, JobExit, Timestamp};
+use lanewright_model::{ExitCause, JobExit, OutageKind, Timestamp};
 
 /// One line a scenario: calls and tokens, the message, what is wrong, and what was out if the program failed. Below it
 /// the calls that were refused or failed, as they are shown, and a star at each refusal that concerns the next attempt.
@@ -26,7 +26,7 @@ fn told(name: &str, exits: &[(&str, i32)]) -> String {
         let shown: Vec<String> = own.flat_map(StreamItem::lines).collect();
         let cause = if *exit == 124 { ExitCause::TimedOut } else { ExitCause::Exited };
         let exit = ended(cause, *exit, shown[shown.len().saturating_sub(TAIL_LINES)..].to_vec());
-        let outage = diagnose::outage(&exit, &exit.tail, Some(&transcript), Some(&runner.outages), &chrono::Utc);
+        let outage = diagnose::outage(&exit, &exit.tail, Some(&transcript), Some(&runner), &chrono::Utc);
         let outage = outage.map(|outage| outage.kind.to_string());
         let error = transcript.error.replace('\n', " / ");
         let usage = transcript.usage;
@@ -65,6 +65,65 @@ fn told(name: &str, exits: &[(&str, i32)]) -> String {
 fn ended(cause: ExitCause, exit_code: i32, tail: Vec<String>) -> JobExit {
     let at = Timestamp::from_unix_millis(0);
     JobExit { cause, exit_code, command: String::new(), started_at: at, finished_at: at, tail, notes: String::new() }
+}
+
+/// The line of the outage, with what the user can do, of a program that failed with these last lines.
+fn refusal(name: &str, output: &str) -> Option<String> {
+    let runner = Catalogue::default().get(name).expect("a runner");
+    let mut stream = Stream::new(&runner);
+    let own: Vec<StreamItem> =
+        output.lines().flat_map(|line| stream.read(line)).filter(StreamItem::is_from_program).collect();
+    let transcript = stream.finish(false, None);
+    let exit = ended(ExitCause::Exited, 1, own.iter().flat_map(StreamItem::lines).collect());
+    let outage = diagnose::outage(&exit, &exit.tail, Some(&transcript), Some(&runner), &chrono::Utc)?;
+    (outage.kind == OutageKind::Refused).then_some(outage.line)
+}
+
+#[test]
+fn program_of_another_version_is_refused_with_the_way_to_install_it() {
+    for (name, output, words) in [
+        ("claude", "error: unknown option '--permission-mode'", "error: unknown option '--permission-mode'"),
+        (
+            "codex",
+            "error: unexpected argument '--json' found\n\n  tip: a similar argument exists\n\nUsage: codex exec [OPTIONS]",
+            "error: unexpected argument '--json' found",
+        ),
+        ("gemini", "Unknown argument: skip-trust\nUsage: gemini [options] [command]", "Unknown argument: skip-trust"),
+        ("opencode", "opencode run [message..]\n\nrun opencode with a message", "opencode run [message..]"),
+        (
+            "aider",
+            "usage: aider [-h]\naider: error: unrecognized arguments: --no-detect-urls",
+            "aider: error: unrecognized arguments: --no-detect-urls",
+        ),
+    ] {
+        let install = Catalogue::default().get(name).and_then(|runner| runner.install).expect("a way to install it");
+        let expected = format!("{words}; install a version that knows the arguments of `command`: {install}");
+        assert_eq!(refusal(name, output).as_deref(), Some(expected.as_str()), "{name}");
+    }
+    let began = r#"{"type":"system","subtype":"init","session_id":"s1"}"#;
+    assert_eq!(refusal("claude", &format!("{began}\nerror: unknown option '--x'")), None, "of a program that it ran");
+    let answered = "Tokens: 2.3k sent, 12 received.\npytest: error: unrecognized arguments: --x";
+    assert_eq!(refusal("aider", answered), None, "of the tests that it ran");
+}
+
+#[test]
+fn refusals_name_what_the_user_can_do() {
+    let codex = |message: &str| {
+        refusal("codex", &format!(r#"{{"type":"turn.failed","error":{{"message":"{message}"}}}}"#)).unwrap_or_default()
+    };
+    assert_eq!(
+        codex("unexpected status 401 Unauthorized"),
+        "unexpected status 401 Unauthorized; get a key with `codex login`"
+    );
+    let claude = |result: &str| {
+        refusal("claude", &format!(r#"{{"type":"result","is_error":true,"result":"{result}"}}"#)).unwrap_or_default()
+    };
+    assert_eq!(claude("Invalid API key"), "Invalid API key; get a key with `claude setup-token`");
+    let model = "There's an issue with the selected model (opuss). It may not exist or you may not have access to it.";
+    assert_eq!(
+        claude(&format!("{model} Run --model to pick a different model.")),
+        format!("{}; set `model` to one that it offers", model.trim_end_matches('.')),
+    );
 }
 
 fn or_none(text: &str) -> &str {

@@ -156,7 +156,8 @@ pub struct TextRule {
     pub ends: bool,
 }
 
-/// Regular expressions, in capitals or not, on lines that tell of something outside that is out.
+/// Regular expressions, in capitals or not, on lines that tell of something outside that is out. A group `reason` is the part
+/// of the line that is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutagePatterns {
@@ -164,9 +165,23 @@ pub struct OutagePatterns {
     pub quota: Vec<String>,
     /// The service cannot be reached.
     pub network: Vec<String>,
-    /// No attempt comes through until a person changes something: a key, a model, an empty account.
+    /// No attempt comes through until a person changes something: an empty account, for example.
     pub refused: Vec<String>,
+    /// The same, because of the key.
+    pub wrong_key: Vec<String>,
+    /// The same, because of the model.
+    pub wrong_model: Vec<String>,
+    /// The same, because the program does not know an argument of `command`; only of a program that has done nothing yet.
+    pub wrong_version: Vec<String>,
     /// How long to wait, in a group `wait` (`20`: seconds, `3 days 2 hours`), or until when, in a group `until`: a time of day, with
     /// or without a date and a time zone, RFC 3339, or seconds since 1970.
     pub ends: Vec<String>,
+}
+
+impl OutagePatterns {
+    /// All expressions.
+    pub fn all(&self) -> impl Iterator<Item = &String> {
+        let Self { quota, network, refused, wrong_key, wrong_model, wrong_version, ends } = self;
+        [quota, network, refused, wrong_key, wrong_model, wrong_version, ends].into_iter().flatten()
+    }
 }

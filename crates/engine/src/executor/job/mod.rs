@@ -65,8 +65,14 @@ impl Executor {
         let (executor, job) = (self.clone(), job.clone());
         Ok(Box::new(move |emit| match executor.run_to_end(&job, &prepared, context.as_ref(), emit) {
             Ok((mut exit, report)) => {
-                let (transcript, said) = executor.read_stream(&job, &mut exit, prepared.session.as_ref());
+                let (mut transcript, said) = executor.read_stream(&job, &mut exit, prepared.session.as_ref());
                 let mut reading = executor.read_output(&job, &prepared.spec, &exit, (transcript.as_ref(), &said));
+                // A failure has both, and shows the words of an outage once.
+                if let (Some(Reading::Outage(outage)), Some(transcript)) = (&reading, &mut transcript)
+                    && !transcript.error.is_empty()
+                {
+                    transcript.error = outage.line.clone();
+                }
                 if let Some(gate) = &prepared.base_gate {
                     let failed = (&exit, prepared.spec.directory.as_path());
                     executor.compare_with_base(&job, gate, failed, &mut reading, emit);
@@ -216,8 +222,8 @@ impl Executor {
         (transcript, said): (Option<&Transcript>, &[String]),
     ) -> Option<Reading> {
         if job.is_attempt() {
-            let own = self.runner_of(job).map(|runner| &runner.outages);
-            return diagnose::outage(exit, said, transcript, own, &chrono::Local).map(Reading::Outage);
+            let runner = self.runner_of(job);
+            return diagnose::outage(exit, said, transcript, runner, &chrono::Local).map(Reading::Outage);
         }
         if exit.cause != ExitCause::Exited || exit.passed() {
             return None;

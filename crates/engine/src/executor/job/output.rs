@@ -29,12 +29,14 @@ impl Executor {
     ) -> (Option<Transcript>, Vec<String>) {
         let runner = self.runner_of(job).filter(|runner| runner.has_stream() || !runner.text.is_empty());
         let Some(runner) = runner else { return (None, exit.tail.clone()) };
-        let Output { stream, tail, of_the_program } = read_all(runner, &self.run.job(job));
+        let Output { stream, tail, first_of_the_program, of_the_program } = read_all(runner, &self.run.job(job));
         let transcript = stream.finish(exit.passed(), before);
         if runner.has_stream() {
             exit.tail = tail.into();
         }
-        (Some(transcript), of_the_program.into())
+        // A program that does not know an argument prints its help behind the reason.
+        let said = if transcript.shows_no_work() { first_of_the_program } else { Vec::new() };
+        (Some(transcript), said.into_iter().chain(of_the_program).collect())
     }
 
     pub(super) fn last_words(&self, job: &JobId, count: usize) -> Vec<String> {
@@ -61,20 +63,28 @@ impl Executor {
 struct Output<'r> {
     stream: Stream<'r>,
     tail: VecDeque<String>,
+    first_of_the_program: Vec<String>,
     of_the_program: VecDeque<String>,
 }
+
+/// How many of a program's first lines count where it did nothing.
+const FIRST_LINES: usize = 5;
 
 fn read_all<'r>(runner: &'r Runner, job_directory: &Path) -> Output<'r> {
     let output = process::output_log(job_directory);
     let worktree = process::worked_in(job_directory).ok().flatten();
     let mut stream = Stream::new(runner);
     stream.set_worktree(worktree.as_deref());
-    let mut all = Output { stream, tail: VecDeque::new(), of_the_program: VecDeque::new() };
+    let (tail, of_the_program) = (VecDeque::new(), VecDeque::new());
+    let mut all = Output { stream, tail, first_of_the_program: Vec::new(), of_the_program };
     let read = process::each_line(&output, |line| {
         for said in all.stream.read(String::from_utf8_lossy(line).trim_end_matches(['\n', '\r'])) {
             keep_last(&mut all.tail, &said);
             if said.is_from_program() {
                 keep_last(&mut all.of_the_program, &said);
+                if all.first_of_the_program.len() < FIRST_LINES {
+                    all.first_of_the_program.extend(said.lines().iter().map(|line| last_shown(line)));
+                }
             }
         }
         Ok(true)
