@@ -111,6 +111,13 @@ fn refusals_name_what_the_user_can_do() {
     let codex = |message: &str| {
         refusal("codex", &format!(r#"{{"type":"turn.failed","error":{{"message":"{message}"}}}}"#)).unwrap_or_default()
     };
+    for credit in [
+        "Quota exceeded. Check your plan and billing details.",
+        "To use Codex with your ChatGPT plan, upgrade to Plus: https://chatgpt.com/explore/plus.",
+        "usage_not_included",
+    ] {
+        assert_eq!(codex(credit), credit);
+    }
     assert_eq!(
         codex("unexpected status 401 Unauthorized"),
         "unexpected status 401 Unauthorized; get a key with `codex login`"
