@@ -88,7 +88,7 @@ pub fn check(text: &RunnerText) -> Result<(), String> {
         false => Err(format!("`{place}` is no JSON pointer: it begins with `/`")),
     })?;
     if text.max_cost == Some(Dollars::default()) || text.max_tokens == Some(0) {
-        return Err("a budget is more than nothing".to_owned());
+        return Err("a budget is more than 0; without the key there is no limit".to_owned());
     }
     if text.account.as_ref().is_some_and(|account| account.trim().is_empty()) {
         return Err("`account` is empty".to_owned());

@@ -133,7 +133,7 @@ impl FromNode for At<Dollars> {
         let text = written(node, faults)?;
         match text.value.parse::<Dollars>() {
             Ok(amount) if amount > Dollars::default() => return Some(At::new(amount, text.span)),
-            Ok(_) => faults.error(text.span, "a budget is more than nothing"),
+            Ok(_) => faults.error_with(text.span, "a budget is more than 0", "without the key there is no limit"),
             Err(help) => faults.error(text.span, format!("{} is no amount: {help}", quoted(&text.value))),
         }
         None

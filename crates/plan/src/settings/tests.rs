@@ -231,6 +231,16 @@ fn all_setting_faults_are_reported_with_position() {
 }
 
 #[test]
+fn budget_of_nothing_is_an_error() {
+    let message = "a budget is more than 0; `none` sets no limit";
+    assert_eq!(value::dollars_limit("0"), Err(message.to_owned()));
+    assert_eq!(value::dollars_limit("0.00"), Err(message.to_owned()));
+    assert_eq!(value::count_limit("0"), Err(message.to_owned()));
+    assert_eq!((value::dollars_limit("none"), value::count_limit("none")), (Ok(None), Ok(None)));
+    assert_eq!(value::count_limit("1_000"), Ok(Some(1000)));
+}
+
+#[test]
 fn syntax_error_does_not_hide_later_faults() {
     let faults = faults("base = \nmerge = 3\n");
     assert_eq!(faults.len(), 2, "{faults:?}");

@@ -182,7 +182,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));
     }
-    humantime::parse_duration(text).map_err(|_| format!("`{text}` is none; write it as `90s`, `5m` or `1h 30m`"))
+    humantime::parse_duration(text)
+        .map_err(|_| format!("`{text}` is none; write it as `90s`, `5m` or `1h 30m`"))
 }
 
 /// Reads a duration that is longer than nothing.
@@ -197,12 +198,19 @@ pub fn limit(text: &str) -> Result<Option<Duration>, String> {
 
 /// Reads how much agents may cost in US dollars, or `none`.
 pub fn dollars_limit(text: &str) -> Result<Option<Dollars>, String> {
-    if text == "none" { Ok(None) } else { text.parse().map(Some) }
+    match text.parse() {
+        _ if text == "none" => Ok(None),
+        Ok(limit) if limit == Dollars::default() => Err(NO_BUDGET.to_owned()),
+        read => read.map(Some),
+    }
 }
+
+const NO_BUDGET: &str = "a budget is more than 0; `none` sets no limit";
 
 /// Reads a number that is not to be passed, or `none`.
 pub fn count_limit(text: &str) -> Result<Option<u64>, String> {
     match text.replace('_', "").parse() {
+        Ok(0) => Err(NO_BUDGET.to_owned()),
         Ok(number) => Ok(Some(number)),
         Err(_) if text == "none" => Ok(None),
         Err(_) => Err(format!("`{text}` is not a whole number")),
