@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use super::diagnostic::{Diagnostic, Severity};
+use super::settings;
 use super::source_text::{SourceText, Span};
 
 /// How many faults of each severity are listed; a plan with more has one cause for most of them.
@@ -57,9 +58,14 @@ impl<'a> Faults<'a> {
     pub(super) fn unknown_key(&self, span: Span, owner: &str, key: &str, known: &[&str]) {
         let ignored = if self.unknown_keys == Severity::Warning { "; it is ignored" } else { "" };
         let message = format!("{owner} has no key {}{ignored}", quoted(key));
-        let help = match nearest(key, known.iter().copied()) {
-            Some(name) => format!("did you mean `{name}`?"),
-            None => format!("known keys: {}; {NEWER}", known.join(", ")),
+        let setting = settings::KEYS.iter().find(|setting| setting.name == key);
+        let help = match (setting, nearest(key, known.iter().copied())) {
+            (Some(setting), _) => {
+                let flag = setting.flags.first().map(|flag| format!(", or use {flag}")).unwrap_or_default();
+                format!("it is a setting: write it in lanewright.toml{flag}")
+            }
+            (None, Some(name)) => format!("did you mean `{name}`?"),
+            (None, None) => format!("known keys: {}; {NEWER}", known.join(", ")),
         };
         self.add(self.unknown_keys, span, &message, Some(&help));
     }
