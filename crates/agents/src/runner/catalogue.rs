@@ -110,7 +110,15 @@ pub fn check(text: &RunnerText) -> Result<(), String> {
     patterns.into_iter().try_for_each(|pattern| {
         let compiled = regex::Regex::new(pattern);
         compiled.map(drop).map_err(|_| format!("`{pattern}` is no regular expression"))
-    })
+    })?;
+    let names_end = |pattern: &&String| {
+        let groups = ["wait", "until"].map(|group| [format!("(?<{group}>"), format!("(?P<{group}>")]);
+        groups.as_flattened().iter().any(|group| pattern.contains(group))
+    };
+    match text.outages.iter().flat_map(|outages| &outages.ends).find(|pattern| !names_end(pattern)) {
+        Some(pattern) => Err(format!("`{pattern}` in `ends` has neither a group `(?<wait>…)` nor `(?<until>…)`")),
+        None => Ok(()),
+    }
 }
 
 fn places(rule: &EventRule) -> Vec<&String> {
@@ -176,6 +184,9 @@ mod tests {
         let error = |text: &str| check(&toml::from_str(text).unwrap()).unwrap_err();
         assert_eq!(error("[[event]]\nsession = 'id'"), "`id` is no JSON pointer: it begins with `/`");
         assert_eq!(error("[outages]\nquota = ['(']"), "`(` is no regular expression");
+        let endless = "`in (?<wat>x)` in `ends` has neither a group `(?<wait>…)` nor `(?<until>…)`";
+        assert_eq!(error("[outages]\nends = ['in (?<wat>x)']"), endless);
+        assert_eq!(error("max_cost = 0"), "a budget is more than 0; without the key there is no limit");
         let silent = "`prompt = \"argument\"` needs `{prompt_file}` in the `command`";
         assert_eq!(error("command = ['x']\nprompt = 'argument'"), silent);
         assert_eq!(error("[[text]]\npattern = '['"), "`[` is no regular expression");
