@@ -101,5 +101,5 @@ fn since(text: &str) -> Result<Since, String> {
         return Ok(Since::At(Timestamp(moment.to_utc())));
     }
     let duration = value::duration(text).map(Since::Ago);
-    duration.map_err(|_| format!("`{text}` is none; write it as `10m`, `14:30` or `2026-01-31T14:30:00Z`"))
+    duration.map_err(|_| format!("`{text}` is not a time; write for example `10m`, `14:30` or `2026-01-31T14:30:00Z`"))
 }

@@ -144,7 +144,7 @@ impl FromNode for At<CandidatesDraft> {
     fn from_node(node: Node, key: &Key, faults: &Faults<'_>) -> Option<Self> {
         let span = node.span;
         let help = format!(
-            "write 2 to {MAX_CANDIDATES}, or a list of runners; each candidate has a worktree of its own and is paid for"
+            "write 1 to {MAX_CANDIDATES}, or a list of runners; each candidate has a worktree of its own and is paid for"
         );
         let wrong = |message: String| faults.error_with(span, message, &help);
         match node.value {
@@ -154,6 +154,10 @@ impl FromNode for At<CandidatesDraft> {
             },
             Value::List(items) if items.is_empty() || items.len() > MAX_CANDIDATES as usize => {
                 wrong(format!("this list has {}", counted(items.len(), "runner")));
+            }
+            Value::Text(text) if text.trim().parse::<u32>().is_ok() => {
+                let message = format!("the number of candidates is a text here: {}", quoted(&text));
+                faults.error_with(span, message, format!("write {} without quotes", text.trim()));
             }
             value @ (Value::List(_) | Value::Text(_)) => {
                 let runners = Vec::from_node(At::new(value, span), key, faults)?;

@@ -466,7 +466,7 @@ fn sizes_are_read_with_their_units() {
     assert_eq!(read("none"), Ok(None));
     assert_eq!(read("1023KiB"), Err("`1023KiB` is less than 1MiB".to_owned()));
     for text in ["1GB", "-1", "1.5GiB", "", "99999999TiB"] {
-        assert_eq!(read(text), Err(format!("`{text}` is none; write it as `512MiB` or `1GiB`")));
+        assert_eq!(read(text), Err(format!("`{text}` is not a size; write for example `512MiB` or `1GiB`")));
     }
 }
 

@@ -183,7 +183,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         return Ok(Duration::from_secs(seconds));
     }
     humantime::parse_duration(text)
-        .map_err(|_| format!("`{text}` is none; write it as `90s`, `5m` or `1h 30m`"))
+        .map_err(|_| format!("`{text}` is not a duration; write for example `90s`, `5m` or `1h 30m`"))
 }
 
 /// Reads a duration that is longer than nothing.
@@ -257,7 +257,7 @@ pub fn file_size_limit(text: &str) -> Result<Option<Size>, String> {
     let unit = UNITS.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
     let (number, factor) = unit.unwrap_or((text, &1));
     let size = number.trim_end().parse::<u64>().ok().and_then(|number| number.checked_mul(*factor)).map(Size);
-    size.map(Some).ok_or_else(|| format!("`{text}` is none; write it as `512MiB` or `1GiB`"))
+    size.map(Some).ok_or_else(|| format!("`{text}` is not a size; write for example `512MiB` or `1GiB`"))
 }
 
 /// Reads globs of paths, one a line.
