@@ -196,7 +196,7 @@ fn a_fallback_that_is_unknown_or_cannot_work_is_named_before_the_start() {
     with_fallback(&env, "", "", "echo a > a.txt\n");
     let config = env.read("config/lanewright/config.toml");
     env.write("config/lanewright/config.toml", config.replace("[\"second\"]", "[\"third\"]"));
-    env.execute(&[]).exits(2).says(&["names `third`, and no runner is called so"]);
+    env.execute(&[]).exits(2).says(&["config.toml:4:13: `fallback` names `third`"]);
     env.write("config/lanewright/config.toml", config.replace("\"sh $SCRATCH/second.sh\"", "[\"missing-program\"]"));
     env.execute(&[]).exits(0).says(&["`missing-program`, which is not on the PATH; it cannot take the place of first"]);
 }

@@ -25,9 +25,13 @@ pub struct ConfigFile {
 pub(super) const NOT_IN_FILES: &[&str] = &["log_path", "allow_unknown", "session_id"];
 
 /// The layer that `file` makes, and what is wrong with it, in the order of the file. With `allow_unknown`, keys that are
-/// not known are warnings.
-pub(super) fn read(file: &ConfigFile, invocation: &Invocation, allow_unknown: bool) -> (Layer, Vec<Fault>) {
-    let mut reader = Reader { file, allow_unknown, layer: Layer::default(), faults: Vec::new() };
+/// not known are warnings. The names are those of runners in `fallback`, which another file may describe.
+pub(super) fn read(
+    file: &ConfigFile,
+    invocation: &Invocation,
+    allow_unknown: bool,
+) -> (Layer, Vec<(String, Origin)>, Vec<Fault>) {
+    let mut reader = Reader { file, allow_unknown, layer: Layer::default(), fallbacks: Vec::new(), faults: Vec::new() };
     let (table, errors) = DeTable::parse_recoverable(&file.text);
     for (key, value) in table.get_ref() {
         reader.entry(key, value);
@@ -40,7 +44,7 @@ pub(super) fn read(file: &ConfigFile, invocation: &Invocation, allow_unknown: bo
     let broken: Vec<_> = reader.faults.iter().map(|fault| position(fault).0).collect();
     reader.faults.extend(found.into_iter().filter(|fault| !broken.contains(&position(fault).0)));
     reader.faults.sort_by_key(position);
-    (reader.layer.place_paths(|path| invocation.path_in_file(path)), reader.faults)
+    (reader.layer.place_paths(|path| invocation.path_in_file(path)), reader.fallbacks, reader.faults)
 }
 
 /// Settings that may be written in a table of their own.
@@ -68,6 +72,7 @@ struct Reader<'f> {
     file: &'f ConfigFile,
     allow_unknown: bool,
     layer: Layer,
+    fallbacks: Vec<(String, Origin)>,
     faults: Vec<Fault>,
 }
 
@@ -146,7 +151,7 @@ impl Reader<'_> {
         };
         let keys = RunnerText::keys();
         let known = self.known(entries, &keys.iter().map(String::as_str).collect::<Vec<_>>());
-        let (read, command) = (runner_text(description.span(), known), entries.get("command"));
+        let (read, command) = (runner_text(description.span(), known.clone()), entries.get("command"));
         match (read, command, command.map(|value| command_line(value.get_ref()))) {
             (_, Some(value), Some(None)) => {
                 let remedy = "the program and its arguments as a list of strings, or a shell line as a string";
@@ -161,11 +166,22 @@ impl Reader<'_> {
                 let span = command.map_or(name.span(), SpannedValue::span);
                 let read = RunnerText { command: line.flatten(), ..read };
                 if let Err(message) = lanewright_agents::runner::check(&read) {
+                    let span = span_at_fault(known, &message).unwrap_or(span);
                     return self.error(span, format!("the runner `{text}`: {message}"));
                 }
+                let named = entries.get("fallback").map(|value| self.names_in(value));
+                self.fallbacks.extend(named.into_iter().flatten());
                 self.layer.runners.insert(text, Setting::new(read, self.origin(span)));
             }
         }
+    }
+
+    /// The texts of a list, or the only one, with their places.
+    fn names_in(&self, value: &SpannedValue<'_>) -> Vec<(String, Origin)> {
+        let items = value.get_ref().as_array().map_or(std::slice::from_ref(value), |items| &items[..]);
+        let names =
+            items.iter().filter_map(|item| Some((item.get_ref().as_str()?.to_owned(), self.origin(item.span()))));
+        names.collect()
     }
 
     fn executor(&mut self, text: String, name: &SpannedKey<'_>, description: &SpannedValue<'_>) {
@@ -218,8 +234,21 @@ impl Reader<'_> {
 /// The description without its command, which has errors of its own.
 fn runner_text(span: Range<usize>, mut table: DeTable<'_>) -> Result<RunnerText, (Range<usize>, String)> {
     table.remove("command");
+    if let Some(fallback) = table.get_mut("fallback").filter(|value| value.get_ref().is_str()) {
+        let only = std::mem::replace(fallback, Spanned::new(fallback.span(), DeValue::Boolean(false)));
+        *fallback = Spanned::new(only.span(), DeValue::Array([only].into_iter().collect()));
+    }
     let value = ValueDeserializer::from(Spanned::new(span.clone(), DeValue::Table(table)));
     RunnerText::deserialize(value).map_err(|error| (error.span().unwrap_or(span), error.message().to_owned()))
+}
+
+/// Where the entry is that has the fault by itself.
+fn span_at_fault(table: DeTable<'_>, message: &str) -> Option<Range<usize>> {
+    table.into_iter().find_map(|(key, value)| {
+        let span = value.span();
+        let read = runner_text(span.clone(), [(key, value)].into_iter().collect()).ok()?;
+        (lanewright_agents::runner::check(&read).err()? == message).then_some(span)
+    })
 }
 
 fn command_line(value: &DeValue<'_>) -> Option<CommandLine> {

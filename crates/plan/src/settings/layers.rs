@@ -2,9 +2,10 @@
 
 use std::num::NonZeroU32;
 
+use lanewright_agents::runner::Catalogue;
 use lanewright_model::{Plan, SnapshotRules, Timeouts};
 
-use super::fault::{Fault, Faults};
+use super::fault::{Fault, Faults, nearest};
 use super::file::ConfigFile;
 use super::invocation::{Environment, Invocation};
 use super::origin::{Origin, Setting};
@@ -48,11 +49,26 @@ impl Layers {
         let (environment, mut faults) = environment::read(variables, invocation);
         let above_plan = flags.or(environment);
         let allow_unknown = above_plan.allow_unknown.as_ref().is_some_and(|setting| setting.value);
-        let mut below_plan = Layer::default();
+        let (mut below_plan, mut fallbacks) = (Layer::default(), Vec::new());
         for file in files {
-            let (layer, more) = file::read(file, invocation, allow_unknown);
+            let (layer, names, more) = file::read(file, invocation, allow_unknown);
             below_plan = below_plan.or(layer);
+            fallbacks.extend(names);
             faults.extend(more);
+        }
+        // What is wrong with a runner's description leaves it unknown, and is reported already.
+        if !faults.iter().any(|fault| fault.severity == Severity::Error) {
+            let described = below_plan.runners.iter().map(|(name, text)| (name.clone(), text.value.clone()));
+            let catalogue = Catalogue::new(described);
+            let unknown = fallbacks.into_iter().filter(|(name, _)| catalogue.get(name).is_none());
+            faults.extend(unknown.map(|(name, origin)| {
+                let known = catalogue.names();
+                let help = match nearest(&name, known.iter().copied()) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!("known runners: {}", known.join(", ")),
+                };
+                Fault::error(origin, format!("`fallback` names `{name}`, and there is no such runner")).help(help)
+            }));
         }
         if faults.iter().any(|fault| fault.severity == Severity::Error) {
             return Err(Faults(faults));

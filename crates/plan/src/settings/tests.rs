@@ -231,6 +231,31 @@ fn all_setting_faults_are_reported_with_position() {
 }
 
 #[test]
+fn faults_of_runners_are_reported_at_their_key() {
+    let runner = |key: &str| format!("[runners.x]\ncommand = 'true'\n{key}\n");
+    for (key, expected) in [
+        ("fallback = 'codx'", "3:12: `fallback` names `codx`, and there is no such runner (did you mean `codex`?)"),
+        (
+            "fallback = ['claude', 'codx']",
+            "3:23: `fallback` names `codx`, and there is no such runner (did you mean `codex`?)",
+        ),
+        ("max_cost = 0", "3:12: the runner `x`: a budget is more than 0; without the key there is no limit"),
+        ("max_tokens = 0", "3:14: the runner `x`: a budget is more than 0; without the key there is no limit"),
+        (
+            "outages.ends = ['in (?<wat>x)']",
+            "3:1: the runner `x`: `in (?<wat>x)` in `ends` has neither a group `(?<wait>…)` nor `(?<until>…)`",
+        ),
+    ] {
+        assert_eq!(faults(&runner(key)), [expected], "{key}");
+    }
+    let layers = read_file(&runner("fallback = 'claude'")).unwrap();
+    assert_eq!(layers.resolve(None).runners["x"].value.fallback.as_deref(), Some(&["claude".to_owned()][..]));
+    let other = file("[runners.y]\ncommand = 'true'");
+    let files = [file(&runner("fallback = 'y'")), other];
+    assert!(Layers::read(Layer::default(), &Environment::new(), &files, &invocation()).is_ok(), "of another file");
+}
+
+#[test]
 fn budget_of_nothing_is_an_error() {
     let message = "a budget is more than 0; `none` sets no limit";
     assert_eq!(value::dollars_limit("0"), Err(message.to_owned()));

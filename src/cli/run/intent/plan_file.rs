@@ -153,7 +153,6 @@ impl PlanText {
         }
         faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan, settings)));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.unknown_options(plan)));
-        faulty.extend(reading.plan.iter().flat_map(|plan| self.unknown_fallback(plan, settings)));
         if reading.format == Some(PlanFormat::Gsd) {
             faulty.extend(reading.plan.iter().flat_map(|plan| self.missing_context(plan)));
         }
@@ -278,23 +277,6 @@ impl PlanText {
     /// The path and the text of the first file.
     fn first(&self) -> (&str, &str) {
         self.files.first().map_or(("", ""), |(path, text)| (path.as_str(), text.as_str()))
-    }
-
-    /// Names in the `fallback` of runners that none has.
-    fn unknown_fallback(&self, plan: &Plan, settings: &Settings) -> Vec<Diagnostic> {
-        let names =
-            plan.runners.iter().flat_map(|(name, runner)| runner.fallback.iter().map(move |other| (name, other)));
-        let catalogue = settings.catalogue();
-        let unknown = names.filter(|(_, other)| catalogue.get(other).is_none());
-        let fault = |(name, other): (&String, &String)| {
-            let place = settings.runners.get(name).map(|setting| format!(" ({})", setting.origin)).unwrap_or_default();
-            let message =
-                format!("the `fallback` of the runner `{name}`{place} names `{other}`, and no runner is called so");
-            let (path, text) = self.first();
-            let help = "name runners that are described, or leave `fallback` out";
-            Diagnostic::at_line(Severity::Error, path, text, 1, &message, help)
-        };
-        unknown.map(fault).collect()
     }
 
     fn unknown_option(&self, lane: &Lane, agent: &Agent, name: &str) -> Diagnostic {

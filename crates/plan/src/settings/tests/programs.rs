@@ -28,7 +28,7 @@ fn runner_without_usable_command_is_an_error() {
         ("[runners.x]\ncommand = 'a'\nprompt = 'mail'", "3:10: the runner `x`: unknown variant `mail`"),
         (
             "[runners.claude]\n[[runners.claude.event]]\nsession = 'id'",
-            "1:10: the runner `claude`: `id` is no JSON pointer",
+            "2:1: the runner `claude`: `id` is no JSON pointer",
         ),
         ("[runners.x]\ncommand = []", "2:11: the `command` of `x` is the program"),
         ("[runners.x]\ncommand = [\"a\", 1]", "2:11: the `command` of `x` is the program"),
