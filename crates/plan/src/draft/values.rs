@@ -97,11 +97,18 @@ fn written(node: Node, faults: &Faults<'_>) -> Option<At<String>> {
 impl FromNode for At<u32> {
     fn from_node(node: Node, key: &Key, faults: &Faults<'_>) -> Option<Self> {
         match key.shape {
+            _ if key.name == "max_tokens" && node.value == Value::Integer(0) => {
+                faults.error_with(node.span, NO_BUDGET, NO_LIMIT);
+                None
+            }
             Shape::Number(least, most) => number(node, least, most, faults),
             _ => number(node, 0, u32::MAX, faults),
         }
     }
 }
+
+const NO_BUDGET: &str = "a budget is more than 0";
+const NO_LIMIT: &str = "without the key there is no limit";
 
 /// A whole number of `least..=most`.
 fn number(node: Node, least: u32, most: u32, faults: &Faults<'_>) -> Option<At<u32>> {
@@ -133,7 +140,7 @@ impl FromNode for At<Dollars> {
         let text = written(node, faults)?;
         match text.value.parse::<Dollars>() {
             Ok(amount) if amount > Dollars::default() => return Some(At::new(amount, text.span)),
-            Ok(_) => faults.error_with(text.span, "a budget is more than 0", "without the key there is no limit"),
+            Ok(_) => faults.error_with(text.span, NO_BUDGET, NO_LIMIT),
             Err(help) => faults.error(text.span, format!("{} is no amount: {help}", quoted(&text.value))),
         }
         None
