@@ -6,7 +6,7 @@ use lanewright_model::event::{Event, LaneStage, Record};
 use lanewright_model::outage::{PauseTimes, next_runner};
 use lanewright_model::retry::FALLBACK_AFTER;
 use lanewright_model::text::headline;
-use lanewright_model::{OutageKind, Round, Timestamp};
+use lanewright_model::{AgentName, AgentPhase, OutageKind, Round, Timestamp};
 use serde::Serialize;
 
 use super::RunHistory;
@@ -78,23 +78,41 @@ fn next_accounts<'l>(lane: &LaneHistory, agent: &'l AgentAccounts) -> Option<&'l
     agent.tasks.get(at.unwrap_or(0)).map(|(_, accounts)| accounts.as_slice())
 }
 
+fn failed_by_outage(lane: &LaneHistory, agent: &AgentName) -> bool {
+    let last = lane.failures.iter().rfind(|it| it.agent.as_ref() == Some(agent));
+    last.is_some_and(|last| last.failure.kind.is_outage())
+}
+
+/// Whether the agent makes no attempt any more, unless its lane is sent back.
+fn is_over(lane: &LaneHistory, agent: &AgentAccounts) -> bool {
+    let competes = agent.round == Round::Judge || lane.candidates.iter().any(|(name, _)| *name == agent.agent);
+    let is_beaten = competes && lane.choice().chosen.is_some_and(|chosen| chosen != agent.agent);
+    is_beaten
+        || match lane.phase_of(&agent.agent) {
+            Some(AgentPhase::Completed | AgentPhase::Abandoned) => true,
+            // An outage is always waited for; after another failure a retry is planned at once, or never.
+            Some(AgentPhase::Failed) => !failed_by_outage(lane, &agent.agent),
+            Some(AgentPhase::Initialized) => false,
+            _ => lane.status_of(&agent.agent) == AgentStatus::Complete,
+        }
+}
+
 impl RunHistory {
     /// The pause for which all attempts of the lane wait that could begin now.
     pub(crate) fn pause_of(&self, lane: &LaneHistory) -> Option<&PauseView> {
         if self.run.pauses.accounts.is_empty() || !lane.jobs.running.is_empty() {
             return None;
         }
-        let first = lane.accounts.iter().map(|agent| agent.round).min();
-        let round = match lane.stage {
-            LaneStage::Waiting | LaneStage::Init | LaneStage::Classified => first?,
-            LaneStage::Requirements => Round::Requirements,
-            LaneStage::Implementation => Round::Implementation,
-            LaneStage::Review => Round::Review,
+        let rounds: &[Round] = match lane.stage {
+            LaneStage::Waiting | LaneStage::Init | LaneStage::Classified => Round::ALL,
+            LaneStage::Requirements => &[Round::Requirements],
+            LaneStage::Implementation => &[Round::Implementation, Round::Judge],
+            LaneStage::Review => &[Round::Review],
             _ => return None,
         };
-        let is_at_work =
-            |agent: &&AgentAccounts| agent.round == round && lane.status_of(&agent.agent) != AgentStatus::Complete;
-        let agents = lane.accounts.iter().filter(is_at_work);
+        let open = |round: &&Round| lane.accounts.iter().any(|agent| agent.round == **round && !is_over(lane, agent));
+        let round = rounds.iter().find(open)?;
+        let agents = lane.accounts.iter().filter(|agent| agent.round == *round && !is_over(lane, agent));
         let mut pauses =
             agents.filter_map(|agent| next_accounts(lane, agent)).map(|accounts| self.pause_among(accounts));
         let latest = |a: &'_ PauseView, b: &'_ PauseView| (a.until.is_none(), a.until) > (b.until.is_none(), b.until);
@@ -120,5 +138,85 @@ impl RunHistory {
     pub fn waiting_for_runner(&self, account: &str) -> usize {
         let waits = |lane: &&LaneHistory| matches!(self.waiting_for(lane), Some(super::WaitingFor::Runner { account: of, .. }) if of == account);
         self.lanes().iter().filter(waits).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lanewright_model::plan::PlanParts;
+    use lanewright_model::testing::*;
+    use lanewright_model::{CommandLine, Failure, FailureKind, Lane, Outage, Plan};
+
+    use super::*;
+
+    /// A lane of agents, each with its round, its account and whether it is a candidate.
+    fn plan_of(agents: &[(&str, Round, &str, bool)]) -> Plan {
+        let agents =
+            agents.iter().zip(1..).map(|((name, round, account, is_candidate), number)| lanewright_model::Agent {
+                round: *round,
+                command: CommandLine::Shell((*account).to_owned()),
+                candidate: is_candidate.then_some(number),
+                ..plan_agent(name, vec![plan_task("1")])
+            });
+        let lane = Lane { agents: agents.collect(), ..plan_lane("SL-1", Vec::new()) };
+        Plan::new(PlanParts { lanes: vec![lane], ..empty_plan() }).unwrap()
+    }
+
+    fn at_work() -> Story {
+        Story::begun().opened("SL-1", 1).moved("SL-1", LaneStage::Classified, LaneStage::Implementation)
+    }
+
+    fn phase(agent_name: &str, from: AgentPhase, to: AgentPhase) -> Event {
+        Event::AgentMoved { lane: lane("SL-1"), agent: agent(agent_name), from, to }
+    }
+
+    fn paused(account: &str) -> Event {
+        let (outage, until) = (Outage::new(OutageKind::Quota, "429"), Some(at(9000)));
+        Event::RunnerPaused { account: account.to_owned(), outage, since: at(0), until }
+    }
+
+    /// An attempt of the agent that failed.
+    fn failed(story: Story, agent_name: &str, kind: FailureKind) -> Story {
+        let job = attempt("SL-1", agent_name, 1);
+        let (agent, failure) = (Some(agent(agent_name)), Failure::new(kind, "why"));
+        let noted = Event::FailureNoted { lane: lane("SL-1"), agent, task: Some(task("1")), failure };
+        let story = story.job(&job).exited(&job, 1).then(noted);
+        story.then(phase(agent_name, AgentPhase::Executing, AgentPhase::Failed))
+    }
+
+    fn awaited(plan: &Plan, story: &Story) -> Option<String> {
+        let history = RunHistory::for_plan(plan).after(&story.records);
+        let account = history.pause_of(&history.lanes()[0]).map(|pause| pause.account.clone());
+        assert_eq!(history.waiting_for_runner("lim"), usize::from(account.is_some()));
+        account
+    }
+
+    #[test]
+    fn lane_waits_for_the_runner_of_an_agent_while_another_is_out() {
+        for is_candidate in [true, false] {
+            let agent = |name, account| (name, Round::Implementation, account, is_candidate);
+            let plan = plan_of(&[agent("a1", "bad"), agent("a2", "lim")]);
+            let story =
+                failed(failed(at_work(), "a1", FailureKind::Crash), "a2", FailureKind::Quota).then(paused("lim"));
+            assert_eq!(awaited(&plan, &story).as_deref(), Some("lim"));
+            let retried = story.clone().then(phase("a1", AgentPhase::Failed, AgentPhase::RollingBack));
+            assert_eq!(awaited(&plan, &retried), None);
+            let given_up = story.then(phase("a1", AgentPhase::Failed, AgentPhase::Abandoned));
+            assert_eq!(awaited(&plan, &given_up).as_deref(), Some("lim"));
+        }
+    }
+
+    #[test]
+    fn lane_waits_for_the_runner_of_its_judge() {
+        let candidate = |name| (name, Round::Implementation, "open", true);
+        let plan = plan_of(&[candidate("c1"), candidate("c2"), ("judge", Round::Judge, "lim", false)]);
+        let (first, second) = (attempt("SL-1", "c1", 1), attempt("SL-1", "c2", 1));
+        let story = at_work().then(paused("lim")).job(&first).exited(&first, 0);
+        assert_eq!(awaited(&plan, &story), None, "a candidate is still to work");
+        let story = failed(story.job(&second).exited(&second, 0), "judge", FailureKind::Quota);
+        assert_eq!(awaited(&plan, &story).as_deref(), Some("lim"));
+        let by = lanewright_model::event::ChosenBy::Size;
+        let chosen = story.then(Event::CandidateChosen { lane: lane("SL-1"), agent: agent("c1"), by });
+        assert_eq!(awaited(&plan, &chosen), None, "the judge is not needed");
     }
 }
