@@ -47,7 +47,7 @@ use look::{diff, gate, list, logs, report, status, ui, worktree};
 pub(crate) use printer::Printer;
 use repair::{checkpoints, clean, doctor, log_error, log_event};
 pub(crate) use repository_context::RepositoryContext;
-pub(crate) use this_process::{host, now, owner};
+pub(crate) use this_process::{host, local_now, now, offset, owner};
 
 use lanewright_files::timing::Timings;
 use lanewright_model::ReportFormat;

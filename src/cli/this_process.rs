@@ -1,11 +1,22 @@
 //! The time, this machine, and this process.
 
+use chrono::{FixedOffset, Local, Offset};
 use lanewright_model::event::Owner;
+use lanewright_model::time::LocalTime;
 use lanewright_model::{ProcessId, Timestamp};
 use lanewright_programs::process::{self, LiveProcess};
 
 pub(crate) fn now() -> Timestamp {
     Timestamp::from_unix_millis(chrono::Utc::now().timestamp_millis())
+}
+
+pub(crate) fn local_now() -> LocalTime {
+    LocalTime { at: now(), offset: offset() }
+}
+
+/// Of the user's time zone.
+pub(crate) fn offset() -> FixedOffset {
+    Local::now().offset().fix()
 }
 
 pub(crate) fn host() -> String {

@@ -1,6 +1,7 @@
 //! What is drawn fits every terminal, and the cells of a table stand below each other.
 
 use lanewright_model::cells::width;
+use lanewright_model::time::LocalTime;
 use lanewright_model::{Failure, FailureKind};
 use lanewright_view::status::ending::ending;
 use lanewright_view::status::summary::{Summary, SummaryContext};
@@ -31,14 +32,16 @@ fn titled(records: &[Record]) -> RunHistory {
 
 fn status(history: &RunHistory, story: &Story, width: u16) -> String {
     let program = program();
-    let summary = Summary::of(history, SummaryContext { now: story.now(), program: &program, held: true });
+    let summary =
+        Summary::of(history, SummaryContext { now: LocalTime::utc(story.now()), program: &program, held: true });
     summary.render(width.into(), Styles::plain())
 }
 
 fn end(story: Story, width: u16) -> String {
     let story = story.finished(lanewright_model::event::RunOutcome::Failed, 1);
     let (history, program) = (titled(&story.records), program());
-    let summary = Summary::of(&history, SummaryContext { now: story.now(), program: &program, held: false });
+    let summary =
+        Summary::of(&history, SummaryContext { now: LocalTime::utc(story.now()), program: &program, held: false });
     ending(&summary, &program, &|_| Vec::new(), width.into(), Styles::plain())
 }
 

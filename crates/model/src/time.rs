@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, FixedOffset, Offset, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 /// A time in UTC, in ISO-8601 with milliseconds: `2026-01-31T12:00:00.000Z`.
@@ -54,6 +54,33 @@ impl Serialize for Timestamp {
         serializer.collect_str(self)
     }
 }
+
+/// A moment, with the offset of the user's time zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalTime {
+    pub at: Timestamp,
+    pub offset: FixedOffset,
+}
+
+impl LocalTime {
+    pub fn utc(at: Timestamp) -> Self {
+        Self { at, offset: Utc.fix() }
+    }
+
+    /// How people read that something lasts to `moment`: ` until 03:00 (2h 10m)`, with the date if it is not within [`DAY`]. Empty
+    /// once the moment has come.
+    pub fn until(self, moment: Timestamp) -> String {
+        let rest = moment.since(self.at);
+        if rest.is_zero() {
+            return String::new();
+        }
+        let format = if rest < DAY { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+        format!(" until {} ({})", moment.0.with_timezone(&self.offset).format(format), short(rest))
+    }
+}
+
+/// Within which a time of day says which day is meant.
+const DAY: Duration = Duration::from_secs(20 * 3600);
 
 /// Durations in state files: whole milliseconds.
 pub mod millis {
@@ -120,5 +147,13 @@ mod tests {
         let millis = [0, 999, 12_999, 60_000, 185_000, 3_599_999, 3_720_000, 90_000_000].map(Duration::from_millis);
         assert_eq!(millis.map(short), ["0s", "0s", "12s", "1m 00s", "3m 05s", "59m 59s", "1h 02m", "25h 00m"]);
         assert_eq!([100, 600_000, 5_400_000].map(Duration::from_millis).map(exact), ["100ms", "10m", "1h 30m"]);
+    }
+
+    #[test]
+    fn end_of_wait_is_a_time_of_day_where_that_is_clear() {
+        let at = Timestamp::from_unix_millis(0);
+        let now = LocalTime { at, offset: FixedOffset::east_opt(3600).unwrap() };
+        let shown = [0, 7_800, 90_000].map(|seconds| now.until(at.plus(Duration::from_secs(seconds))));
+        assert_eq!(shown, ["", " until 03:10 (2h 10m)", " until 1970-01-02 02:00 (25h 00m)"]);
     }
 }

@@ -18,7 +18,7 @@ use crate::cli::run::{Adoption, resume_with};
 use crate::cli::runs::{RunRecords, beginning, command, named_few, require_lane, require_plan};
 use crate::cli::secrets::redactor_of_run;
 use crate::cli::select::Selector;
-use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, local_now};
 
 /// The name of the event that records which level was chosen.
 const EVENT: &str = "recover";
@@ -113,6 +113,6 @@ fn retried_by_hand(records: &[Record], lane: &LaneId) -> u32 {
 fn escalation(within: &RepositoryContext, run: &RunRecords, lane: &LaneId) -> Option<Escalation> {
     let history = beginning(&run.directory).after(&run.records);
     let program = within.state.program();
-    let summary = Summary::of(&history, SummaryContext { now: now(), program: &program, held: false });
+    let summary = Summary::of(&history, SummaryContext { now: local_now(), program: &program, held: false });
     summary.escalations.into_iter().find(|escalation| escalation.lane.as_ref() == Some(lane))
 }

@@ -19,7 +19,7 @@ use lanewright_programs::process::{self, Output, start_detached};
 use lanewright_store::RunDirectory;
 use lanewright_view::messages::notification::{Notification, Notifications};
 
-use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now, offset};
 use crate::progress::FanOut;
 
 /// The variable with the notification to send, as JSON.
@@ -38,7 +38,7 @@ pub(crate) fn reporter<'a>(within: &RepositoryContext, directory: &RunDirectory,
     if !has_target(&within.settings) {
         return fan_out;
     }
-    let notifications = Notifications::new(fan_out.history(), within.state.program());
+    let notifications = Notifications::new(fan_out.history(), within.state.program(), offset());
     let (place, log) = (within.repository.main_worktree().to_owned(), directory.directory().join("notify.log"));
     let mut children: VecDeque<Child> = VecDeque::new();
     let send = move |notification: &Notification| {

@@ -4,7 +4,6 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{Local, Offset};
 use lanewright_model::event::Record;
 use lanewright_model::safe_text;
 use lanewright_model::text::shell_line;
@@ -24,7 +23,7 @@ use crate::cli::error::OutputError;
 use crate::cli::printer::{Printer, screen};
 use crate::cli::runs::{beginning, pinned_plan, read_begun_log, state, unknown_lane};
 use crate::cli::select::{DefaultRun, Selector, Target, no_run};
-use crate::cli::{Context, ExitStatus, Result, now};
+use crate::cli::{Context, ExitStatus, Result, local_now, offset};
 use crate::progress::{Block, Plain, Reporter, is_unattended, styles_for};
 
 /// `status --settings`: every setting and where its value came from. No plan is involved, so its layer is empty.
@@ -91,7 +90,7 @@ impl Subject<'_> {
         of_lane: impl Fn(&LanePage<'_, '_>) -> T,
     ) -> Result<T> {
         let program = self.state.program();
-        let context = SummaryContext { now: now(), program: &program, held: is_held(&self.directory.lock()) };
+        let context = SummaryContext { now: local_now(), program: &program, held: is_held(&self.directory.lock()) };
         let said = |job: &JobId| self.last_output.of(job);
         let summary = Summary::of(view, context).with_said(&said);
         let Some(lane) = &self.lane else { return Ok(of_run(&summary)) };
@@ -165,7 +164,7 @@ impl Screen {
         }
         let dumb = context.environment.get("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
         if dumb || !io::stdout().is_terminal() || is_unattended(&context.environment) {
-            return Self::Lines(Plain::new(io::stdout(), Local::now().offset().fix(), styles_for(&io::stdout())));
+            return Self::Lines(Plain::new(io::stdout(), offset(), styles_for(&io::stdout())));
         }
         Self::Redrawn(Block::new(io::stdout()))
     }

@@ -20,7 +20,7 @@ use super::repository_gates::{proposed_gates, remedy};
 use super::run::{PlanText, invalid, phase_sequence, report};
 use super::runs::{beginning, read_begun_log, state};
 use super::select::Selector;
-use super::{Context, ExitStatus, Hint, Result, now};
+use super::{Context, ExitStatus, Hint, Result, local_now};
 use crate::cli::printer::screen;
 
 type What<'a> = dyn Fn(&Settings, &Path) -> Result<ExitStatus> + 'a;
@@ -110,7 +110,7 @@ fn draw(context: &Context, settings: &Settings, path: &Path, arguments: &PlanGra
         let history = beginning(&directory).after(&read_begun_log(context, &directory)?.records);
         let program = state.program();
         let held = is_held(&directory.lock());
-        let summary = SummaryContext { now: now(), program: &program, held };
+        let summary = SummaryContext { now: local_now(), program: &program, held };
         let critical = ExecutionReport::of(&history, summary, 0).timeline.critical_path;
         graph = graph.as_in(&lane_graph(&history, held, &critical, |_| None));
     }

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use lanewright_model::event::{Event, LaneStage, Record};
 use lanewright_model::outage::{PauseTimes, next_runner};
 use lanewright_model::retry::FALLBACK_AFTER;
-use lanewright_model::text::headline;
+use lanewright_model::text::{counted, headline};
+use lanewright_model::time::LocalTime;
 use lanewright_model::{AgentName, AgentPhase, OutageKind, Round, Timestamp};
 use serde::Serialize;
 
 use super::RunHistory;
 use super::job::AgentStatus;
 use super::lane::{AgentAccounts, LaneHistory};
+use super::state::{LaneState, WaitingFor};
 
 /// Why and until when no attempt with an account begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -32,6 +34,12 @@ impl PauseView {
     /// The account on one line, for people.
     pub fn name(&self) -> String {
         headline(&self.account, 40)
+    }
+
+    /// `claude is paused until 03:00 (2h 10m)`; `None`: no longer, or until a person changes something.
+    pub(crate) fn describe(&self, now: LocalTime) -> Option<String> {
+        let until = now.until(self.until?);
+        (!until.is_empty()).then(|| format!("{} is paused{until}", self.name()))
     }
 }
 
@@ -134,10 +142,29 @@ impl RunHistory {
         all.get(next_runner(&pauses, fallback_after)).copied().flatten()
     }
 
-    /// How many lanes wait for the account.
-    pub fn waiting_for_runner(&self, account: &str) -> usize {
-        let waits = |lane: &&LaneHistory| matches!(self.waiting_for(lane), Some(super::WaitingFor::Runner { account: of, .. }) if of == account);
-        self.lanes().iter().filter(waits).count()
+    pub(super) fn waits_for_runner(&self, lane: &LaneHistory) -> bool {
+        matches!(self.waiting_for(lane), Some(WaitingFor::Runner { .. }))
+    }
+
+    /// The pause that keeps the lane from its next attempt, also where the run has stopped.
+    pub(super) fn pause_ahead_of(&self, lane: &LaneHistory) -> Option<&PauseView> {
+        let is_kept = lane.state == LaneState::Stopped || self.waits_for_runner(lane);
+        self.pause_of(lane).filter(|_| is_kept)
+    }
+
+    /// The paused runners that lanes need next, each in words: `waiting for claude until 03:00 (2h 10m), 4 lanes`, of a run that has
+    /// ended `claude is paused until 03:00 (2h 10m), 4 lanes`.
+    pub(crate) fn awaited_runners(&self, now: LocalTime) -> impl Iterator<Item = (&PauseView, String)> {
+        self.run.pauses.iter().filter_map(move |pause| {
+            let needs = |lane: &&LaneHistory| self.pause_ahead_of(lane).is_some_and(|it| it.account == pause.account);
+            let lanes = self.lanes().iter().filter(needs).count();
+            let what = match self.run.finished {
+                _ if lanes == 0 => return None,
+                Some(_) => pause.describe(now)?,
+                None => format!("waiting for {}{}", pause.name(), now.until(pause.until?)),
+            };
+            Some((pause, format!("{what}, {}", counted(lanes, "lane"))))
+        })
     }
 }
 
@@ -186,8 +213,11 @@ mod tests {
 
     fn awaited(plan: &Plan, story: &Story) -> Option<String> {
         let history = RunHistory::for_plan(plan).after(&story.records);
+        let words: Vec<String> = history.awaited_runners(LocalTime::utc(at(5400))).map(|(_, words)| words).collect();
         let account = history.pause_of(&history.lanes()[0]).map(|pause| pause.account.clone());
-        assert_eq!(history.waiting_for_runner("lim"), usize::from(account.is_some()));
+        let until = at(9000).0.format("%H:%M");
+        let line = account.iter().map(|account| format!("waiting for {account} until {until} (1h 00m), 1 lane"));
+        assert_eq!(words, line.collect::<Vec<_>>());
         account
     }
 

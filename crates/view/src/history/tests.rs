@@ -1,6 +1,7 @@
 use chrono::FixedOffset;
 use lanewright_model::event::{LaneStage, RunOutcome, StopReason};
 use lanewright_model::testing::*;
+use lanewright_model::time::LocalTime;
 use lanewright_model::{Approval, CheckpointStatus, JobId, Stage};
 use proptest::prelude::*;
 
@@ -190,7 +191,7 @@ proptest! {
         let seen = fold.history;
         plan.lanes.iter().for_each(|lane| drop(task_file(&seen, &plan, &lane.id)));
         let program = program();
-        let summary = Summary::of(&seen, SummaryContext { now: at(80), program: &program, held: width % 2 == 0 });
+        let summary = Summary::of(&seen, SummaryContext { now: LocalTime::utc(at(80)), program: &program, held: width % 2 == 0 });
         summary.render(width, Styles::coloured());
         prop_assert!(serde_json::to_string(&summary).is_ok());
         ending(&summary, &program, &|_| Vec::new(), width, Styles::plain());

@@ -9,7 +9,7 @@ use lanewright_model::event::{
 };
 use lanewright_model::must_haves::tally;
 use lanewright_model::text::{counted, headline, listed, shell_line};
-use lanewright_model::time::short;
+use lanewright_model::time::{LocalTime, short};
 use lanewright_model::{
     AgentName, Approval, Checkpoint, ChecksState, CommitId, ExitCause, Failure, FailureKind, JobExit, JobId, JobRole,
     LaneId, Outage, OutageKind, Remark, RetryLevel, Timestamp, Transcript, Verdict,
@@ -85,10 +85,13 @@ fn subject(event: &Event) -> Option<String> {
 fn sentence(record: &Record, history: &RunHistory, offset: FixedOffset) -> Option<Line> {
     use Tone::{Bad, Faint, Good, Plain, Warn};
     let base_branch = history.run.base_branch();
+    let now = LocalTime { at: record.at, offset };
     match &record.event {
         Event::RunStarted(started) => run_started(started),
         Event::RunResumed { number, message, .. } => {
-            lasting(Plain, format!("run resumed (number {number}){}", after_colon(message)))
+            let waits = history.awaited_runners(now).filter(|(pause, _)| pause.until > Some(record.at));
+            let waits: String = waits.map(|(_, words)| format!("; {words}")).collect();
+            lasting(Plain, format!("run resumed (number {number}){}{waits}", after_colon(message)))
         }
         Event::RunMoved(moved) => run_moved(moved),
         Event::StopRequested { reason, force, .. } => stop_requested(*reason, *force),
@@ -97,9 +100,7 @@ fn sentence(record: &Record, history: &RunHistory, offset: FixedOffset) -> Optio
             lasting(Warn, format!("blocked: {reason}"))
         }
         Event::Slept { duration } => slept(*duration),
-        Event::RunnerPaused { account, outage, until, .. } => {
-            runner_paused(history, account, outage, until.map(|until| (until, until.since(record.at))), offset)
-        }
+        Event::RunnerPaused { account, outage, .. } => runner_paused(history, account, outage, now),
         Event::RunnerContinued { account } => lasting(Good, format!("{} is available again", headline(account, 40))),
         Event::Noted { lane: Some(_), message } if counts_agents(message) => passing(Plain, message.clone()),
         Event::Noted { message, .. } => lasting(Plain, message.clone()),
@@ -425,32 +426,16 @@ fn retry_planned(level: RetryLevel, wait: Duration, checkpoint: &Checkpoint, was
     lasting(Tone::Warn, if was_sent_back { format!("sent back to the agent: {what}") } else { what })
 }
 
-fn runner_paused(
-    history: &RunHistory,
-    account: &str,
-    outage: &Outage,
-    until: Option<(Timestamp, Duration)>,
-    offset: FixedOffset,
-) -> Option<Line> {
+fn runner_paused(history: &RunHistory, account: &str, outage: &Outage, now: LocalTime) -> Option<Line> {
     let name = headline(account, 40);
-    let lanes = match history.waiting_for_runner(account) {
-        0 => String::new(),
-        lanes => format!(", {}", counted(lanes, "lane")),
-    };
-    let text = match until {
-        Some((until, wait)) => {
-            let day = if wait < DAY { "" } else { "%Y-%m-%d " };
-            let moment = until.0.with_timezone(&offset).format(&format!("{day}%H:%M")).to_string();
-            format!("waiting for {name} until {moment} ({}){lanes}: {}", short(wait), outage.line)
-        }
-        None if outage.kind == OutageKind::Refused => format!("{name} cannot work: {}", outage.line),
-        None => format!("{name} is not waited for any longer: {}", outage.line),
-    };
-    lasting(Tone::Warn, text)
+    let waits = history.awaited_runners(now).find(|(pause, _)| pause.account == account).map(|(_, words)| words);
+    let pause = || history.run.pauses.iter().find(|pause| pause.account == account)?.describe(now);
+    let what = waits.or_else(pause).unwrap_or_else(|| match outage.kind {
+        OutageKind::Refused => format!("{name} cannot work"),
+        _ => format!("{name} is not waited for any longer"),
+    });
+    lasting(Tone::Warn, format!("{what}: {}", outage.line))
 }
-
-/// How long a time of day alone says which day it is of.
-const DAY: Duration = Duration::from_secs(20 * 3600);
 
 fn must_haves_checked(verdicts: &[Verdict]) -> Option<Line> {
     let text = format!("must-haves: {}", tally(verdicts));

@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use chrono::FixedOffset;
 use lanewright_model::cells::clean;
 use lanewright_model::event::{Event, Record, RunOutcome};
-use lanewright_model::text::{counted, headline};
+use lanewright_model::text::headline;
+use lanewright_model::time::LocalTime;
 use lanewright_model::{LaneId, NotifyOn, PhaseId, RunId};
 use serde::Serialize;
 
 use crate::answers::next_steps::{NextStep, next_steps};
 use crate::history::RunHistory;
-use crate::status::lane_row::time_to;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Notification {
@@ -31,6 +32,7 @@ pub struct Notification {
 #[derive(Debug)]
 pub struct Notifications {
     program: Vec<String>,
+    offset: FixedOffset,
     /// The questions that are open.
     asked: BTreeSet<String>,
     /// What people were asked for before, also at the run's last end.
@@ -38,12 +40,12 @@ pub struct Notifications {
 }
 
 impl Notifications {
-    /// For a run with this `history`, whose open questions are known already.
-    pub fn new(history: &RunHistory, program: Vec<String>) -> Self {
+    /// For a run with this `history`, whose open questions are known already; times of day are at `offset`.
+    pub fn new(history: &RunHistory, program: Vec<String>, offset: FixedOffset) -> Self {
         let reasons = |steps: Vec<NextStep>| steps.into_iter().map(|step| step.reason).collect();
         let asked = reasons(questions(history, &program));
         let known = reasons(next_steps(history, &program, true));
-        Self { program, asked, known }
+        Self { program, offset, asked, known }
     }
 
     /// The notifications because of `record`, which `history` includes.
@@ -84,8 +86,13 @@ impl Notifications {
             }
             // A short wait is no news.
             Event::RunnerPaused { account, outage, until: Some(until), .. } if until.since(record.at) >= LONG_WAIT => {
-                let lanes = counted(history.waiting_for_runner(account), "lane");
-                let what = format!("waits for {}{}, {lanes}", headline(account, 40), time_to(*until, record.at));
+                let now = LocalTime { at: record.at, offset: self.offset };
+                // A lane may wait for another runner now, because this one was its fallback.
+                let waits: Vec<String> = history.awaited_runners(now).map(|(_, words)| words).collect();
+                let what = match waits.is_empty() {
+                    true => format!("continues; {} is paused{}", headline(account, 40), now.until(*until)),
+                    false => format!("is {}", waits.join("; ")),
+                };
                 vec![notification(NotifyOn::Paused, None, &what, &outage.line, Vec::new())]
             }
             event if event.lane().is_some() => {

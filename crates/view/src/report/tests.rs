@@ -9,7 +9,10 @@ use documents::{Schema, junit_faults};
 use lanewright_model::ReportFormat;
 use lanewright_model::event::{Event, LaneStage, Record, RunOutcome};
 use lanewright_model::testing::*;
-use lanewright_model::{Dollars, ExitCause, JobExit, JobId, JobRole, Plan, Redactor, Transcript, Usage};
+use lanewright_model::time::LocalTime;
+use lanewright_model::{
+    Dollars, ExitCause, JobExit, JobId, JobRole, Outage, OutageKind, Plan, Redactor, Transcript, Usage,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -22,7 +25,7 @@ pub(super) fn report_of(plan: &Plan, records: &[Record], held: bool) -> Executio
 fn report_on(history: RunHistory, records: &[Record], held: bool) -> ExecutionReport<'static> {
     let now = records.last().map_or(at(0), |record| record.at);
     let history = Box::leak(Box::new(history.after(records)));
-    ExecutionReport::of(history, SummaryContext { now, program: &program(), held }, 0)
+    ExecutionReport::of(history, SummaryContext { now: LocalTime::utc(now), program: &program(), held }, 0)
 }
 
 pub(super) fn two_lanes() -> Plan {
@@ -220,7 +223,7 @@ fn secrets_of_the_plan_are_not_reported() {
     parts.lanes[0].name = Some("Lane s3cr3t-t0ken".to_owned());
     let plan = Plan::new(parts).unwrap();
     let redactor = Redactor::new([("A_TOKEN", "s3cr3t-t0ken")], &[]);
-    let summary = SummaryContext { now: at(0), program: &program(), held: false };
+    let summary = SummaryContext { now: LocalTime::utc(at(0)), program: &program(), held: false };
     let history = RunHistory::for_plan(&plan).redacted(&redactor).after(&Story::begun().records);
     let report = ExecutionReport::of(&history, summary, 0);
     for format in ReportFormat::ALL {

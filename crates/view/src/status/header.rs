@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use lanewright_model::cells::{clean, cut, width};
-use lanewright_model::text::counted;
-use lanewright_model::time::short;
+use lanewright_model::time::{LocalTime, short};
 use lanewright_model::{PhaseId, Timestamp};
 
 use crate::history::{LaneHistory, LaneState, RunHistory, StateGroup};
 use crate::status::eta::time_left;
-use crate::status::lane_row::{shown, time_to};
+use crate::status::lane_row::shown;
 use crate::status::styles::{Styles, Tone};
 
 /// How wide a phase's title is at most, in cells: what became of the lanes stands behind it in the same line.
@@ -30,26 +29,12 @@ pub(crate) fn subject(history: &RunHistory, others: &[String], cells: usize) -> 
 }
 
 /// `5/8 lanes`, the time, tokens and cost, and how long it will take if that can be said, the most important first.
-pub(crate) fn progress(history: &RunHistory, until: Timestamp) -> Vec<String> {
+pub(crate) fn progress(history: &RunHistory, until: Timestamp, now: LocalTime) -> Vec<String> {
     let all = history.lanes().iter().filter(|lane| lane.state != LaneState::Skipped).count();
     let mut words = vec![format!("{}/{all} lanes", history.done())];
-    words.extend(paused(history, until));
+    words.extend(history.awaited_runners(now).map(|(_, words)| words));
     words.extend(history.elapsed(until).map(short));
     words.extend(history.spent());
-    words
-}
-
-/// `waiting for claude (2h 10m), 4 lanes` of each runner for which a lane waits.
-fn paused(history: &RunHistory, now: Timestamp) -> Vec<String> {
-    let mut words = Vec::new();
-    for pause in history.run.pauses.iter() {
-        let lanes = history.waiting_for_runner(&pause.account);
-        if lanes > 0
-            && let Some(until) = pause.until
-        {
-            words.push(format!("waiting for {}{}, {}", pause.name(), time_to(until, now), counted(lanes, "lane")));
-        }
-    }
     words
 }
 
@@ -63,11 +48,11 @@ pub(crate) fn left(history: &RunHistory, now: Timestamp) -> Option<String> {
     })
 }
 
-pub fn header(history: &RunHistory, now: Timestamp, cells: usize) -> String {
+pub fn header(history: &RunHistory, now: LocalTime, cells: usize) -> String {
     let mut words = vec![history.run.phase.as_ref().map_or("run", PhaseId::as_str).to_owned()];
     words.extend(history.run.stop.map(|_| "stopping".to_owned()));
-    words.extend(progress(history, now));
-    words.extend(left(history, now));
+    words.extend(progress(history, now.at, now));
+    words.extend(left(history, now.at));
     fitting(&words, cells)
 }
 
@@ -133,7 +118,7 @@ mod tests {
         let history = RunHistory::for_plan(&plan(&[("SL-1", &[], &[]), ("SL-2", &[], &[])]));
         let story = Story::begun().opened("SL-1", 1).merged("SL-1", 'd');
         let history = history.after(&story.records);
-        let shown = |cells| header(&history, at(99), cells);
+        let shown = |cells| header(&history, LocalTime::utc(at(99)), cells);
         assert_eq!(shown(80), "P1 · 1/2 lanes · 1m 39s");
         assert_eq!(shown(20), "P1 · 1/2 lanes");
         assert_eq!(shown(12), "P1");

@@ -6,12 +6,13 @@ use lanewright_model::cells::clean;
 use lanewright_model::event::stage_in_words;
 use lanewright_model::must_haves::{any_broken, tally};
 use lanewright_model::text::headline;
-use lanewright_model::time::short;
+use lanewright_model::time::{LocalTime, short};
 use lanewright_model::{AgentName, JobId, LaneId, TaskId, Timestamp};
 
 use crate::answers::approvals::{answer_without_effect, effect_of_resume, subject_of, word};
 use crate::answers::next_steps::with_ends;
 use crate::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, StateGroup, WaitingFor};
+use crate::status::context::SummaryContext;
 use crate::status::findings::in_short;
 use crate::status::styles::Tone;
 use crate::status::table::{Cell, Column, Holds};
@@ -44,10 +45,10 @@ pub struct LaneSummary<'h> {
 }
 
 impl<'h> LaneSummary<'h> {
-    /// `held`: whether a live process works on the run.
-    pub fn of(history: &'h RunHistory, lane: &'h LaneHistory, until: Timestamp, held: bool) -> Self {
+    pub fn of(history: &'h RunHistory, lane: &'h LaneHistory, context: SummaryContext<'_>) -> Self {
+        let (until, held) = (context.until(history), context.held);
         let waiting_for = history.waiting_for(lane);
-        let note = note(history, lane, waiting_for.as_ref(), until);
+        let note = note(history, lane, waiting_for.as_ref(), until, context.now);
         let place = lane.workplace.worktree.as_ref().filter(|_| !lane.is_cleaned && !lane.is_open_elsewhere);
         let link = place.and_then(|_| history.run.link(&lane.id, None));
         let worktree = link.map(|link| link.to_string_lossy().into_owned());
@@ -161,7 +162,13 @@ fn task(lane: &LaneHistory, attempt: &JobId) -> String {
     if attempt.number > 1 { format!("{place} attempt {}", attempt.number) } else { place }
 }
 
-fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFor>, until: Timestamp) -> String {
+fn note(
+    history: &RunHistory,
+    lane: &LaneHistory,
+    waiting_for: Option<&WaitingFor>,
+    until: Timestamp,
+    now: LocalTime,
+) -> String {
     match &lane.ending {
         Some(Ending::Failed(failure)) => return in_short(failure),
         Some(Ending::Blocked(reason)) => return clean(reason),
@@ -174,7 +181,7 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
         (_, Some(WaitingFor::Until(moment))) if *moment <= until => "waits for a place".to_owned(),
         (_, Some(WaitingFor::Until(moment))) => format!("tries again in {}", short(moment.since(until))),
         (_, Some(WaitingFor::Runner { account, until: end })) => match end {
-            Some(end) => format!("waits for {}{}", headline(account, 40), time_to(*end, until)),
+            Some(end) => format!("waits for {}{}", headline(account, 40), now.until(*end)),
             None => format!("{} cannot work", headline(account, 40)),
         },
         (_, Some(WaitingFor::Approval(gate))) => format!("of its {gate}{}", subject_of(lane, *gate)),
@@ -193,7 +200,11 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
         (LaneState::Stopped, None) if lane.is_half_rolled_back => HALF_ROLLED_BACK.to_owned(),
         (LaneState::Stopped, None) => match answer_without_effect(history, lane) {
             Some(answer) => effect_of_resume(answer).to_owned(),
-            None => format!("in {}", stage_in_words(lane.stage.word())),
+            None => {
+                let pause = history.pause_of(lane).and_then(|pause| pause.describe(now));
+                let pause = pause.map(|pause| format!("; {pause}")).unwrap_or_default();
+                format!("in {}{pause}", stage_in_words(lane.stage.word()))
+            }
         },
         (state, None) if state.is_active() => match (lane.elsewhere(), activity(lane)) {
             (Some(placement), activity) if placement.host.is_none() || activity.is_empty() => placement.to_string(),
@@ -201,11 +212,6 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
         },
         _ => String::new(),
     }
-}
-
-/// ` (2h 10m)`: how long it is until `moment`.
-pub(crate) fn time_to(moment: Timestamp, now: Timestamp) -> String {
-    if moment <= now { String::new() } else { format!(" ({})", short(moment.since(now))) }
 }
 
 fn waits_for_lanes(history: &RunHistory, lanes: &[LaneId]) -> String {

@@ -1,5 +1,6 @@
 //! What a terminal shows of runs and lanes: `status`, `list`, the end of a run, and what works while one is in progress.
 
+mod context;
 pub mod ending;
 mod eta;
 pub(crate) mod findings;

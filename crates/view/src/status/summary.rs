@@ -10,6 +10,7 @@ use crate::answers::commands::Commands;
 use crate::answers::escalation::{Escalation, escalation_of, final_gate};
 use crate::answers::next_steps::{NextStep, next_steps};
 use crate::history::{LaneHistory, RunHistory};
+pub use crate::status::context::SummaryContext;
 use crate::status::header;
 use crate::status::interfaces::{self, interfaces};
 pub use crate::status::lane_row::LaneSummary;
@@ -21,25 +22,8 @@ use lanewright_model::cells::{clean, cut, wrapped};
 use lanewright_model::event::RunOutcome;
 use lanewright_model::must_haves::{any_broken, tally};
 use lanewright_model::text::{LEFT_OUT, SAME_NUMBER};
+use lanewright_model::time::LocalTime;
 use lanewright_model::{LaneId, Timestamp, Usage, Verdict};
-
-#[derive(Debug, Clone, Copy)]
-pub struct SummaryContext<'a> {
-    /// Up to when times of what still runs are counted.
-    pub now: Timestamp,
-    /// The words before a command, normally `lanewright` alone.
-    pub program: &'a [String],
-    /// Whether a live process works on the run.
-    pub held: bool,
-}
-
-impl SummaryContext<'_> {
-    /// Up to when times are counted: the clock of a run that no process works on stops.
-    pub(crate) fn until(&self, history: &RunHistory) -> Timestamp {
-        let run = &history.run;
-        run.until(if self.held { self.now } else { run.last.unwrap_or(self.now) })
-    }
-}
 
 #[derive(Debug, Clone)]
 pub struct Summary<'h> {
@@ -47,6 +31,7 @@ pub struct Summary<'h> {
     pub held: bool,
     /// Up to when times are counted.
     pub until: Timestamp,
+    pub(crate) now: LocalTime,
     pub lanes: Vec<LaneSummary<'h>>,
     pub next_steps: Vec<NextStep>,
     /// Empty while a process works on the run.
@@ -74,7 +59,8 @@ impl<'h> Summary<'h> {
             history,
             held: context.held,
             until,
-            lanes: lanes.clone().into_iter().map(|lane| LaneSummary::of(history, lane, until, context.held)).collect(),
+            now: context.now,
+            lanes: lanes.clone().into_iter().map(|lane| LaneSummary::of(history, lane, context)).collect(),
             next_steps: next_steps(history, context.program, context.held),
             escalations: history.run.run_id().filter(|_| !context.held).map(escalated).unwrap_or_default(),
         }
@@ -171,7 +157,7 @@ impl<'h> Summary<'h> {
     }
 
     fn headline(&self, width: usize) -> String {
-        header::fitting(&headline(self.history, self.held, self.until, width), width)
+        header::fitting(&headline(self.history, self.held, (self.until, self.now), width), width)
     }
 
     pub(crate) fn state(&self) -> RunState {
@@ -196,10 +182,15 @@ pub(crate) fn qualified(history: &RunHistory, held: bool) -> String {
 }
 
 /// What a run's first line says, the most important first. The title is cut to what the state and the number of lanes
-/// leave of `width`.
-pub(crate) fn headline(history: &RunHistory, held: bool, until: Timestamp, width: usize) -> Vec<String> {
+/// leave of `width`. Times are counted up to `until`.
+pub(crate) fn headline(
+    history: &RunHistory,
+    held: bool,
+    (until, now): (Timestamp, LocalTime),
+    width: usize,
+) -> Vec<String> {
     let mut words = vec![qualified(history, held)];
-    words.extend(header::progress(history, until));
+    words.extend(header::progress(history, until, now));
     words.insert(0, header::subject(history, &words[..2.min(words.len())], width));
     words.extend(header::left(history, until).filter(|_| held));
     words.extend(history.run.run_id().map(|run| format!("run {run}")));

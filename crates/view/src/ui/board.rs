@@ -65,7 +65,7 @@ impl<'h> Board<'h> {
 
     /// The first lines: the state of the run, and how to resume it if no process works on it.
     pub(crate) fn header(&self, width: usize, most: usize) -> Vec<String> {
-        let words = headline(self.history, self.context.held, self.until, width);
+        let words = headline(self.history, self.context.held, (self.until, self.context.now), width);
         let resume = self.can_be_resumed().then(|| "not active; R resumes it".to_owned());
         let room = most.saturating_sub(usize::from(resume.is_some())).max(1);
         folded(&words, width).into_iter().take(room).chain(resume).collect()
@@ -104,7 +104,7 @@ impl<'h> Board<'h> {
         let last_said = |job: &JobId| material.said.get(job).cloned();
         let shown = self.lanes.iter().skip(first).take(most);
         let row = |lane: &&'h LaneHistory| -> Vec<Cell> {
-            LaneSummary::of(self.history, lane, self.until, self.context.held).with_said(&last_said).row()
+            LaneSummary::of(self.history, lane, self.context).with_said(&last_said).row()
         };
         let rows: Vec<Vec<Cell>> = shown.map(row).collect();
         lines(COLUMNS, &rows, width, Styles::coloured())

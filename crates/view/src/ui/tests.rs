@@ -5,6 +5,7 @@ mod screens;
 
 use lanewright_model::event::{Event, LaneStage};
 use lanewright_model::testing::*;
+use lanewright_model::time::LocalTime;
 use lanewright_model::{Approval, Budget, ReportFormat, Timestamp};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -75,7 +76,7 @@ impl Interface {
     }
 
     fn board(&self) -> Board<'_> {
-        let context = SummaryContext { now: self.now, program: &self.program, held: self.held };
+        let context = SummaryContext { now: LocalTime::utc(self.now), program: &self.program, held: self.held };
         Board::of(&self.history, context, &self.state.filter)
     }
 
@@ -104,7 +105,7 @@ impl Interface {
 
     fn tell(&mut self, message: Message) -> Vec<Effect> {
         let mut state = std::mem::take(&mut self.state);
-        let context = SummaryContext { now: self.now, program: &self.program, held: self.held };
+        let context = SummaryContext { now: LocalTime::utc(self.now), program: &self.program, held: self.held };
         let board = Board::of(&self.history, context, &state.filter);
         let effects = update(&mut state, &board, &self.material, message);
         self.state = state;

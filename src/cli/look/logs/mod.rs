@@ -12,12 +12,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use chrono::{Local, Offset};
+use chrono::Local;
 
 use crate::cli::args::{self, Since};
 use crate::cli::runs::{pinned_plan, read_log, state};
 use crate::cli::select::Selector;
-use crate::cli::{Context, ExitStatus, now};
+use crate::cli::{Context, ExitStatus, now, offset};
 use crate::progress::styles_for;
 use elsewhere::Elsewhere;
 use lanewright_agents::runner::Stream;
@@ -40,8 +40,7 @@ pub(crate) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatu
     let plan = pinned_plan(&directory);
     let selection = Selection { lanes, agent, since: arguments.since.map(|since| moment(since, now())) };
     let lanes = selection.named_lanes(plan.as_ref(), &records);
-    let offset = Local::now().offset().fix();
-    let lines = Lines::new(context, lanes, styles_for(&std::io::stdout()), offset);
+    let lines = Lines::new(context, lanes, styles_for(&std::io::stdout()), offset());
     let runners = plan.as_ref().filter(|_| !arguments.raw);
     let mut printed = Printed::new(selection, &directory, runners, lines);
     // What jobs elsewhere print is in words.

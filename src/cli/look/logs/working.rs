@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
-use chrono::{Local, Offset};
 use lanewright_model::{LaneId, RunId};
 use lanewright_store::Follower;
 
@@ -12,7 +11,7 @@ use super::lines::Lines;
 use super::{POLL_INTERVAL, Printed, Selection};
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{pinned_plan, started};
-use crate::cli::{RepositoryContext, now};
+use crate::cli::{RepositoryContext, now, offset};
 use crate::progress::styles_for;
 
 /// Works on a run, and prints what its agents and gates write meanwhile.
@@ -46,7 +45,7 @@ fn print_until(within: &RepositoryContext, run: &RunId, over: &AtomicBool) -> Re
     let chosen = started(&news).map(|started| started.options.lanes.clone()).unwrap_or_default();
     let all = plan.lanes.iter().map(|lane| &lane.id);
     let lanes = all.filter(|lane| chosen.is_empty() || chosen.contains(lane)).map(LaneId::to_string).collect();
-    let lines = Lines::new(&within.context, Some(lanes), styles_for(&std::io::stdout()), Local::now().offset().fix());
+    let lines = Lines::new(&within.context, Some(lanes), styles_for(&std::io::stdout()), offset());
     let selection = Selection { lanes: Vec::new(), agent: None, since: Some(now()) };
     let mut printed = Printed::new(selection, &directory, Some(&plan), lines);
     // The supervisors clean the files once the jobs have ended.

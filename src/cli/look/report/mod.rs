@@ -20,7 +20,7 @@ use crate::cli::repository_context::redactor;
 use crate::cli::runs::{beginning, read_begun_log, state};
 use crate::cli::secrets::redactor_of_run;
 use crate::cli::select::Selector;
-use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, now};
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, local_now};
 use crate::progress::styles_for;
 use lane_changes::changes_of;
 
@@ -69,7 +69,7 @@ fn report<'h>(
     held: bool,
 ) -> ExecutionReport<'h> {
     let program = state.program();
-    let context = SummaryContext { now: now(), program: &program, held };
+    let context = SummaryContext { now: local_now(), program: &program, held };
     ExecutionReport::of(history, context, contents.damage.len())
 }
 

@@ -28,7 +28,7 @@ use crate::cli::child::Caller;
 use crate::cli::look::worktree::editor;
 use crate::cli::runs::{beginning, stamp};
 use crate::cli::signals::Signals;
-use crate::cli::{Context, ExitStatus, Result, now};
+use crate::cli::{Context, ExitStatus, Result, local_now, now};
 use crate::progress::styles_for;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -142,7 +142,7 @@ impl App {
     }
 
     fn board(&self) -> Board<'_> {
-        let context = SummaryContext { now: now(), program: &self.program, held: self.held };
+        let context = SummaryContext { now: local_now(), program: &self.program, held: self.held };
         Board::of(&self.history, context, &self.state.filter)
     }
 
@@ -182,9 +182,11 @@ impl App {
             }
         }
         let second = now().unix_millis() / 1000;
-        is_new |= held && second != std::mem::replace(&mut self.second, second);
+        // How long a pause lasts is shown also of a run that is not active.
+        is_new |= (held || self.history.run.pauses.iter().next().is_some())
+            && second != std::mem::replace(&mut self.second, second);
         let mut material = std::mem::take(&mut self.material);
-        let context = SummaryContext { now: now(), program: &self.program, held: self.held };
+        let context = SummaryContext { now: local_now(), program: &self.program, held: self.held };
         let board = Board::of(&self.history, context, &self.state.filter);
         is_new |= self.files.read(&self.state, &board, &mut material);
         self.material = material;
@@ -248,7 +250,7 @@ impl App {
 
     fn tell(&mut self, message: Message) -> Vec<Effect> {
         let mut state = std::mem::take(&mut self.state);
-        let context = SummaryContext { now: now(), program: &self.program, held: self.held };
+        let context = SummaryContext { now: local_now(), program: &self.program, held: self.held };
         let board = Board::of(&self.history, context, &state.filter);
         let effects = update(&mut state, &board, &self.material, message);
         self.state = state;

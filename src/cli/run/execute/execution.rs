@@ -3,7 +3,6 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use chrono::{Local, Offset};
 use lanewright_engine::at_resume::PlanOnRecord;
 use lanewright_engine::drive::{DriverError, Update, drive};
 use lanewright_engine::executor::crash::{CrashPoint, crash_point};
@@ -45,7 +44,7 @@ use crate::cli::run::lock::LockedRun;
 use crate::cli::runs::{command, pinned_plan};
 use crate::cli::snapshots::prune_by_setting;
 use crate::cli::timings::Waits;
-use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
+use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, local_now, now, offset};
 use crate::progress::{FanOut, Jsonl, Live, Plain, Preparation, UNWRAPPED, styles_for, terminal_size};
 
 /// Which lanes and agents wait for a hook of the user's, or for copies of ignored files.
@@ -318,18 +317,17 @@ fn reporters<'a>(
     directory: &RunDirectory,
 ) -> FanOut<'a> {
     let styles = styles_for(&std::io::stderr());
-    let offset = Local::now().offset().fix();
     let fan_out = FanOut::new(view);
     match context.progress(settings) {
         Progress::Live => {
             let last_output = LastOutput::new(directory.clone(), Some(plan));
             let last_output = Box::new(move |job: &JobId| last_output.of(job));
             let screen = Box::new(|| terminal_size(std::io::stderr(), 80));
-            fan_out.with("live", Live::new(std::io::stderr(), screen, last_output, offset, styles))
+            fan_out.with("live", Live::new(std::io::stderr(), screen, last_output, offset(), styles))
         }
         Progress::Plain | Progress::Auto => {
             let service = ci::service(settings, &context.environment);
-            fan_out.with("plain", Plain::new(std::io::stderr(), offset, styles).in_log_of(service))
+            fan_out.with("plain", Plain::new(std::io::stderr(), offset(), styles).in_log_of(service))
         }
         Progress::Json => fan_out.with("json", Jsonl::new(std::io::stdout())),
         Progress::None => fan_out,
@@ -350,7 +348,7 @@ fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirecto
 /// What became of the run, and what to type next: on standard error, because standard output may be JSON events.
 fn summarize(within: &RepositoryContext, view: &RunHistory, started: &RunStarted) -> Result<()> {
     let (context, program, directory) = (&within.context, within.state.program(), &within.state.run(&started.run_id));
-    let summary = Summary::of(view, SummaryContext { now: now(), program: &program, held: false });
+    let summary = Summary::of(view, SummaryContext { now: local_now(), program: &program, held: false });
     keep_escalations(context, &summary, directory);
     if context.printer.format() == Format::Json {
         let lane = match started.options.lanes.as_slice() {

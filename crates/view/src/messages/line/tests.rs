@@ -220,3 +220,49 @@ fn snapshot_without_work_is_not_reported() {
     assert_eq!(told(&Story::default().then(taken(true))), "");
     assert!(told(&Story::default().then(taken(false))).ends_with("work in progress saved as refs/x"));
 }
+
+#[test]
+fn pause_line_has_its_end_and_the_lanes_that_wait() {
+    let job = attempt("SL-1", "engineer", 1);
+    let pause = |account: &str| {
+        let (outage, account) = (Outage::new(OutageKind::Quota, "429"), account.to_owned());
+        Event::RunnerPaused { account, outage, since: at(70), until: Some(at(7270)) }
+    };
+    let story = Story::begun().opened("SL-1", 1).job(&job).exited(&job, 1).then(pause("other"));
+    let story = story.then(pause("true")).wait(600).resumed();
+    let said = told(&story);
+    let lines: Vec<&str> = said.lines().skip_while(|line| !line.contains("other")).collect();
+    assert_eq!(
+        lines,
+        [
+            "12:01:12 other is paused until 14:01 (1h 59m): 429",
+            "12:01:13 waiting for true until 14:01 (1h 59m), 1 lane: 429",
+            "12:11:14 run resumed (number 1); waiting for true until 14:01 (1h 49m), 1 lane",
+        ]
+    );
+}
+
+#[test]
+fn notification_of_a_pause_counts_the_lanes_that_wait_for_each_runner() {
+    let job = attempt("SL-1", "engineer", 1);
+    let pause = |account: &str| {
+        let (outage, account) = (Outage::new(OutageKind::Quota, "429"), account.to_owned());
+        Event::RunnerPaused { account, outage, since: at(70), until: Some(at(7270)) }
+    };
+    let story = Story::begun().opened("SL-1", 1).then(pause("other")).job(&job).exited(&job, 1).then(pause("true"));
+    let story = story.then(pause("other"));
+    let mut history = RunHistory::for_plan(&two_lanes());
+    let mut notifications = crate::messages::notification::Notifications::new(&history, program(), offset());
+    let sent = story.records.iter().flat_map(|record| {
+        history.apply(record);
+        notifications.after(record, &history)
+    });
+    assert_eq!(
+        sent.map(|sent| sent.title).collect::<Vec<_>>(),
+        [
+            "P1 continues; other is paused until 14:01 (2h 01m)",
+            "P1 is waiting for true until 14:01 (1h 59m), 1 lane",
+            "P1 is waiting for true until 14:01 (1h 59m), 1 lane",
+        ]
+    );
+}

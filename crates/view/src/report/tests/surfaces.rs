@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lanewright_model::Usage;
 use lanewright_model::cells::clean;
+use lanewright_model::time::LocalTime;
 use lanewright_model::time::short;
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
@@ -228,7 +229,7 @@ proptest! {
         let page = rendered(&report, ReportFormat::Html);
         let document = parse(&page);
         let (program, now) = (program(), records.last().map_or(at(0), |record| record.at));
-        let board = Board::of(report.history, SummaryContext { now, program: &program, held }, "");
+        let board = Board::of(report.history, SummaryContext { now: LocalTime::utc(now), program: &program, held }, "");
         let (on_page, on_screen) = (of_page(&document), of_interface(&board));
         prop_assert_eq!(&on_page, &of_json(&json, &PAGE, &on_screen));
         prop_assert_eq!(&on_screen, &of_json(&json, &INTERFACE, &on_page));

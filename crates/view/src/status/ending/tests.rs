@@ -1,5 +1,6 @@
 use lanewright_model::event::{Event, LaneStage};
 use lanewright_model::testing::*;
+use lanewright_model::time::LocalTime;
 use lanewright_model::{Approval, Diagnosis, Failure, FailureClass, FailureKind, Finding};
 
 use super::*;
@@ -9,7 +10,8 @@ use crate::status::summary::SummaryContext;
 fn ended(lanes: &[(&str, &[&str], &[Approval])], story: &Story, width: usize) -> String {
     let history = RunHistory::for_plan(&plan(lanes)).after(&story.records);
     let program = program();
-    let summary = Summary::of(&history, SummaryContext { now: story.now(), program: &program, held: false });
+    let summary =
+        Summary::of(&history, SummaryContext { now: LocalTime::utc(story.now()), program: &program, held: false });
     ending(&summary, &program, &|_| Vec::new(), width, Styles::plain())
 }
 
@@ -178,7 +180,8 @@ fn a_long_plan_is_cut() {
     let story = story.finished(RunOutcome::Blocked, 3);
     let history = RunHistory::for_plan(&plan(&lanes)).after(&story.records);
     let program = program();
-    let summary = Summary::of(&history, SummaryContext { now: story.now(), program: &program, held: false });
+    let summary =
+        Summary::of(&history, SummaryContext { now: LocalTime::utc(story.now()), program: &program, held: false });
     let part = |count: usize| PlanPart {
         from: "the plan by analyst".to_owned(),
         lines: (1..=count).map(|number| format!("step {number}")).collect(),

@@ -1,6 +1,7 @@
 use lanewright_model::event::Event;
 use lanewright_model::testing::*;
 use lanewright_model::text::shell_line;
+use lanewright_model::time::LocalTime;
 use lanewright_model::{Failure, FailureKind, Finding};
 
 use super::*;
@@ -10,7 +11,7 @@ use crate::status::summary::SummaryContext;
 fn page(story: &Story, width: usize, held: bool) -> String {
     let history = RunHistory::for_plan(&plan(&[("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[])])).after(&story.records);
     let program = program();
-    let summary = Summary::of(&history, SummaryContext { now: story.now(), program: &program, held });
+    let summary = Summary::of(&history, SummaryContext { now: LocalTime::utc(story.now()), program: &program, held });
     let output_of = |job: &JobId| {
         let path = PathBuf::from("/repo/läufe/r1").join(job.directory()).join("output.log");
         (path, vec!["Test failed: AuthService.register".to_owned(), "会計 \u{1b}[2J".repeat(30)])

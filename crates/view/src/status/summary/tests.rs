@@ -1,5 +1,6 @@
 use lanewright_model::event::{Event, LaneStage, RunOutcome, StopReason};
 use lanewright_model::testing::*;
+use lanewright_model::time::LocalTime;
 use lanewright_model::{Approval, Failure, FailureKind, Plan};
 
 use super::*;
@@ -15,7 +16,7 @@ fn four_lanes() -> Plan {
 
 fn summary(story: &Story, held: bool) -> Summary<'static> {
     let history = Box::leak(Box::new(RunHistory::for_plan(&four_lanes()).after(&story.records)));
-    Summary::of(history, SummaryContext { now: story.now(), program: &program(), held })
+    Summary::of(history, SummaryContext { now: LocalTime::utc(story.now()), program: &program(), held })
 }
 
 fn text(story: &Story, held: bool) -> String {
@@ -175,7 +176,7 @@ fn a_stopped_and_an_interrupted_run_can_be_resumed() {
     let stop = Event::StopRequested { lane: None, reason: StopReason::Interrupt, force: false };
     let story = schema_merged().opened("SL-WEB", 1).then(stop);
     assert!(text(&story, true).contains(" · stopping · "));
-    let stopped = text(&story.finished(RunOutcome::Stopped, 130), false);
+    let stopped = summary(&story.finished(RunOutcome::Stopped, 130), false).render(120, Styles::plain());
     assert!(stopped.contains("SL-WEB     stopped    engineer  -     9s       in implementation\n"), "{stopped}");
     assert!(stopped.contains("The run is stopped") && stopped.contains("  lanewright resume P1-SL-AUTH-20251227\n"));
     let interrupted = text(&schema_merged().opened("SL-WEB", 1), false);
@@ -258,4 +259,24 @@ fn the_json_form_holds_what_the_table_holds() {
         json["next_steps"][0]["commands"][0],
         serde_json::json!(["lanewright", "resume", "P1-SL-AUTH-20251227"])
     );
+}
+
+#[test]
+fn rest_of_a_pause_is_counted_to_its_end_whether_or_not_the_run_is_active() {
+    let job = attempt("SL-SCHEMA", "engineer", 1);
+    let (outage, until) = (lanewright_model::Outage::new(lanewright_model::OutageKind::Quota, "429"), Some(at(7270)));
+    let pause = Event::RunnerPaused { account: "true".to_owned(), outage, since: at(70), until };
+    let story = Story::begun().opened("SL-SCHEMA", 1).job(&job).exited(&job, 1).then(pause).wait(3600);
+    for (story, words) in [
+        (story.clone(), "waiting for true until 12:01 (59m 57s), 1 lane"),
+        (story.clone().finished(RunOutcome::Stopped, 130), "true is paused until 12:01 (59m 56s), 1 lane"),
+    ] {
+        let summary = summary(&story, false);
+        let ending = crate::status::ending::ending(&summary, &program(), &|_| Vec::new(), 99, Styles::plain());
+        for shown in [summary.render(120, Styles::plain()), ending] {
+            assert!(shown.contains(words), "{shown}");
+        }
+    }
+    let stopped = summary(&story.finished(RunOutcome::Stopped, 130), false).render(120, Styles::plain());
+    assert!(stopped.contains("in implementation; true is paused until 12:01 (59m 56s)"), "{stopped}");
 }

@@ -1,5 +1,7 @@
 //! What is drawn.
 
+use lanewright_model::time::LocalTime;
+
 use super::*;
 
 #[test]
@@ -123,7 +125,7 @@ fn only_visible_lane_rows_are_built() {
 #[test]
 fn states_counts_and_costs_are_those_of_the_report() {
     let mut interface = Interface::new();
-    let context = SummaryContext { now: interface.now, program: &program(), held: true };
+    let context = SummaryContext { now: LocalTime::utc(interface.now), program: &program(), held: true };
     let report = ExecutionReport::of(&interface.history, context, 0);
     let report = report.render(ReportFormat::Json, 100, Styles::plain()).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
