@@ -93,6 +93,8 @@ pub struct LaneFacts {
     pub retries: Vec<Retry>,
     /// No agent starts before this moment, after a failure.
     pub delayed_until: Option<Timestamp>,
+    /// Since when the runner for which it waited last can work again.
+    pub(super) runner_available: Option<Timestamp>,
     /// The last failure, repaired or not.
     pub last_failure: Option<FailureView>,
     pub failures: Vec<FailureView>,

@@ -146,6 +146,13 @@ impl RunHistory {
         matches!(self.waiting_for(lane), Some(WaitingFor::Runner { .. }))
     }
 
+    /// The lanes that wait for a runner, where the event may end that.
+    pub(super) fn waiting_for_runners(&self, event: &Event) -> Vec<usize> {
+        let may_end = matches!(event, Event::RunnerPaused { .. } | Event::RunnerContinued { .. });
+        let all = self.lanes().iter().enumerate().filter(|(_, lane)| may_end && self.waits_for_runner(lane));
+        all.map(|(index, _)| index).collect()
+    }
+
     /// The pause that keeps the lane from its next attempt, also where the run has stopped.
     pub(super) fn pause_ahead_of(&self, lane: &LaneHistory) -> Option<&PauseView> {
         let is_kept = lane.state == LaneState::Stopped || self.waits_for_runner(lane);

@@ -74,14 +74,19 @@ impl RunHistory {
         }
     }
 
-    /// What lanes waited for, and what they still wait for outside of this machine until `until`.
+    /// What lanes waited for, and what outside of Lanewright they still wait for until `until`.
     pub(crate) fn waits(&self, until: Timestamp) -> impl Iterator<Item = Wait> {
         let open = move |lane: &LaneHistory| {
             let question = open_question(lane, until).map(|(_, span)| (WaitReason::Person, span));
             let job = lane.elsewhere().filter(|placement| placement.claimed.is_none());
             let job = job.map(|placement| (WaitReason::Executor, clipped((placement.offered, until), until)));
+            let runner = self.pause_ahead_of(lane).and(lane.started).and(lane.last);
+            let runner = runner.map(|last| {
+                let from = lane.delayed_until.map_or(last, |moment| moment.max(last));
+                (WaitReason::Runner, clipped((from, until), until))
+            });
             let wait = |(reason, (from, until))| Wait { lane: lane.id.clone(), agent: None, reason, from, until };
-            question.into_iter().chain(job).map(wait).collect::<Vec<_>>()
+            question.into_iter().chain(job).chain(runner).map(wait).collect::<Vec<_>>()
         };
         let answered = self.run.waits.iter().cloned().map(move |wait| {
             let (from, until) = clipped((wait.from, wait.until), until);

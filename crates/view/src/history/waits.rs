@@ -1,7 +1,7 @@
 //! When lanes waited for something other than Lanewright.
 //!
 //! Everything that can start is started at once. So the time between the last event of a lane and the plan of an attempt is
-//! one in which it waited: for capacity, or for the moment of its retry.
+//! one in which it waited: for capacity, for its runner, or for the moment of its retry.
 
 use std::collections::VecDeque;
 
@@ -27,6 +27,8 @@ lanewright_model::word_enum! {
         Place = "waiting for a place",
         /// The moment of a retry.
         Retry = "waiting for a retry",
+        /// The end of a runner's pause.
+        Runner = "waiting for a runner",
         /// An answer of the user.
         Person = "waiting for a person",
         /// A job of a cluster that begins to work on it.
@@ -36,23 +38,44 @@ lanewright_model::word_enum! {
     }
 }
 
-/// What `lane`, before the event is applied, has waited for until now. `ready`: since when it could have begun.
-pub(super) fn ended_waits(event: &Event, lane: &LaneHistory, ready: Option<Timestamp>, until: Timestamp) -> Vec<Wait> {
+/// What `lane`, before the event is applied, has waited for until now. `ready`: since when it could have begun; `is_paused`: whether
+/// it waits for a runner.
+pub(super) fn ended_waits(
+    event: &Event,
+    lane: &LaneHistory,
+    ready: Option<Timestamp>,
+    is_paused: bool,
+    until: Timestamp,
+) -> Vec<Wait> {
     let wait = |agent: Option<&AgentName>, reason, from: Option<Timestamp>, until| {
         Some(Wait { lane: lane.id.clone(), agent: agent.cloned(), reason, from: from?, until })
     };
+    // Once the pause of its runner is over, it waits for a place.
+    let available =
+        |since: Timestamp| if is_paused { until } else { lane.runner_available.unwrap_or(since).max(since) };
     let waits = match event {
-        Event::LaneMoved { from: LaneStage::Waiting, .. } => [wait(None, WaitReason::Place, ready, until), None],
+        Event::LaneMoved { from: LaneStage::Waiting, .. } => {
+            let runner = ready.map(available);
+            [
+                wait(None, WaitReason::Runner, ready, runner.unwrap_or(until)),
+                wait(None, WaitReason::Place, runner, until),
+                None,
+            ]
+        }
         Event::LaneClaimed { .. } | Event::PlacementEnded { .. } => {
             let awaited = lane.elsewhere().filter(|placement| placement.claimed.is_none());
-            [wait(None, WaitReason::Executor, awaited.map(|placement| placement.offered), until), None]
+            [wait(None, WaitReason::Executor, awaited.map(|placement| placement.offered), until), None, None]
         }
-        Event::GateAnswered { .. } => [wait(None, WaitReason::Person, lane.last, until), None],
+        Event::GateAnswered { .. } => [wait(None, WaitReason::Person, lane.last, until), None, None],
         Event::JobPlanned { job, .. } if job.is_attempt() => {
             let Some(last) = lane.last else { return Vec::new() };
             let retry = lane.delayed_until.map_or(last, |moment| moment.min(until).max(last));
-            let agent = job.agent();
-            [wait(agent, WaitReason::Retry, Some(last), retry), wait(agent, WaitReason::Place, Some(retry), until)]
+            let (agent, runner) = (job.agent(), available(retry));
+            [
+                wait(agent, WaitReason::Retry, Some(last), retry),
+                wait(agent, WaitReason::Runner, Some(retry), runner),
+                wait(agent, WaitReason::Place, Some(runner), until),
+            ]
         }
         _ => return Vec::new(),
     };

@@ -60,7 +60,10 @@ fn times_show_lower_bound() {
     assert_eq!(report.timeline.critical_path, [lane("SL-1"), lane("SL-2")]);
     assert_eq!(times.busy_ms, 240_000);
     assert_eq!(times.delayed_ms, 5_000, "the first retry was put off");
-    assert_eq!(times.makespan_ms, times.busy_ms + times.delayed_ms + times.git_ms + times.overhead_ms);
+    assert_eq!(
+        times.makespan_ms,
+        times.busy_ms + times.delayed_ms + times.paused_ms + times.git_ms + times.overhead_ms
+    );
     insta::assert_snapshot!(drawing::lines(&report, 80).join("\n"), @"
     * SL-1             |.###########..##########..                         | 2m 25s
         engineer/1 1 ! | ###########                                       | 1m 00s
@@ -85,6 +88,30 @@ fn lane_overhead_excludes_jobs_git_and_waits() {
     let text = rendered(&report, ReportFormat::Text);
     assert!(text.contains("Lanes: 1m 13s in all, of which 8s (11.7 %)"), "{text}");
     assert!(text.contains("# an agent works, = a gate runs"), "the timeline is explained: {text}");
+}
+
+#[test]
+fn pause_of_a_runner_is_a_part_of_its_own() {
+    let (first, second) = (attempt("SL-1", "engineer", 1), attempt("SL-1", "engineer", 2));
+    let (outage, account) = (Outage::new(OutageKind::Quota, "429"), "true".to_owned());
+    let paused = Event::RunnerPaused { account: account.clone(), outage, since: at(70), until: Some(at(370)) };
+    let story = Story::begun().opened("SL-1", 1).job(&first).exited(&first, 1).then(paused).noted("SL-1").wait(300);
+    let stopped = report(&story.clone().finished(RunOutcome::Stopped, 130));
+    assert_eq!(stopped.times.paused_ms, 301_000, "it is not over");
+    // The attempt that finds out begins in the pause, another one waits for a place after it.
+    let probed = report(&story.clone().job(&second).exited(&second, 0));
+    let continued = story.then(Event::RunnerContinued { account }).wait(20);
+    let waited = report(&continued.job(&second).exited(&second, 0));
+    assert_eq!([&probed, &waited].map(|report| report.times.paused_ms), [301_000; 2]);
+    assert_eq!(waited.times.overhead_ms - probed.times.overhead_ms, 21_000, "{:?}", waited.times);
+    assert_eq!(
+        waited.lanes[0].times.waited_ms - probed.lanes[0].times.waited_ms,
+        21_000,
+        "{:?}",
+        waited.lanes[0].times
+    );
+    let text = rendered(&probed, ReportFormat::Text);
+    assert!(text.contains("waiting for runners 5m 01s"), "{text}");
 }
 
 #[test]
@@ -247,7 +274,7 @@ proptest! {
     fn every_report_format_is_valid_for_any_log(records in any_records(), held in any::<bool>()) {
         let report = report_of(&two_lanes(), &records, held);
         let times = &report.times;
-        let parts = times.busy_ms + times.delayed_ms + times.git_ms + times.overhead_ms;
+        let parts = times.busy_ms + times.delayed_ms + times.paused_ms + times.git_ms + times.overhead_ms;
         prop_assert!(parts >= times.makespan_ms);
         Schema::named("report").accepts(&serde_json::from_str(&rendered(&report, ReportFormat::Json)).unwrap());
         prop_assert_eq!(junit_faults(&rendered(&report, ReportFormat::Junit)), Vec::<String>::new());

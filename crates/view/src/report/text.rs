@@ -99,10 +99,11 @@ pub(super) fn times(report: &ExecutionReport<'_>) -> Vec<String> {
             time(times.critical_path_ms),
         ),
         format!(
-            "Agents and gates: {} ({} %); otherwise retry delays {}, git {}, Lanewright {} ({} %).",
+            "Agents and gates: {} ({} %); otherwise retry delays {}, waiting for runners {}, git {}, Lanewright {} ({} %).",
             time(times.busy_ms),
             percent(times.busy_ms),
             time(times.delayed_ms),
+            time(times.paused_ms),
             time(times.git_ms),
             time(times.overhead_ms),
             percent(times.overhead_ms),

@@ -86,7 +86,9 @@ pub struct Times {
     pub busy_ms: u64,
     /// While none ran and a retry was delayed.
     pub delayed_ms: u64,
-    /// While none ran, no retry was delayed and git worked.
+    /// While none ran, no retry was delayed and a lane waited for a paused runner.
+    pub paused_ms: u64,
+    /// While none ran, no retry was delayed, no lane waited for a paused runner and git worked.
     pub git_ms: u64,
     /// The rest: Lanewright itself, and the disk.
     pub overhead_ms: u64,
@@ -199,6 +201,9 @@ impl Timed<'_> {
         let retries = self.history.lanes().iter().flat_map(|lane| &lane.retries);
         spans.extend(retries.map(|retry| clock.span((retry.planned, retry.not_before.min(*until)))));
         let delayed = covered(spans.clone());
+        let waits = self.history.waits(*until).filter(|wait| wait.reason == WaitReason::Runner);
+        spans.extend(waits.map(|wait| clock.span((wait.from, wait.until))));
+        let paused = covered(spans.clone());
         let git = self.history.lanes().iter().flat_map(|lane| &lane.git).chain(&run.git);
         spans.extend(git.map(|&span: &history::Span| clock.span(span)));
         let accounted = covered(spans);
@@ -212,7 +217,8 @@ impl Timed<'_> {
             lower_bound_ms: critical_path_ms.max(u64::div_ceil(work_ms, u64::from(max_parallel.max(1)))),
             busy_ms,
             delayed_ms: delayed - busy_ms,
-            git_ms: accounted - delayed,
+            paused_ms: paused - delayed,
+            git_ms: accounted - paused,
             overhead_ms: makespan_ms.saturating_sub(accounted),
             lanes_ms: self.lanes.iter().map(|lane| lane.times.active_ms).sum(),
             lanes_overhead_ms: self.lanes.iter().map(|lane| lane.times.overhead_ms).sum(),
