@@ -206,6 +206,18 @@ fn the_answer_of_a_judge_that_failed_does_not_count() {
 }
 
 #[test]
+fn diff_shows_what_a_failed_candidate_left_while_the_lane_waits() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\ncandidates = 2\napproval = [\"changes\"]\ncommand = \'\'\'\necho $LANEWRIGHT_AGENT > a.txt\n\
+         case $LANEWRIGHT_AGENT in *-1) exit 1;; esac\n\'\'\'\n",
+    );
+    env.execute(&[]).exits(3);
+    let diff = env.lanewright(&["diff", "A", "--candidate", "1"]).exits(0).stdout;
+    assert!(diff.contains("+agent-1"), "{diff}");
+}
+
+#[test]
 fn a_lane_fails_when_all_of_its_candidates_do() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncandidates = 2\ncommand = 'echo > a.txt; exit 1'\n");

@@ -105,8 +105,8 @@ fn of_agent(
     Ok(Some(Change::between(lane_head.unwrap_or_else(|| head.clone()), to)))
 }
 
-/// The commit of the newest state, and the same with what is not committed: of the worktree, else of the branch, else the
-/// last snapshot.
+/// The commit of the newest state, and the same with what is not committed: of the worktree, else of the branch or the last
+/// snapshot. The snapshot of an agent that is made of its branch has what was not committed, too.
 fn tip(
     within: &RepositoryContext,
     run: &RunRecords,
@@ -122,7 +122,12 @@ fn tip(
     let repository = &within.repository;
     let branch = if branch.is_empty() { None } else { repository.branch_commit(branch)? };
     let kept = snapshot.filter(|commit| repository.has_commit(commit).unwrap_or(false)).cloned();
-    Ok(branch.or(kept).map(|commit| (commit.clone(), commit.to_string())))
+    let is_behind = match (agent, &branch, &kept) {
+        (Some(_), Some(branch), Some(kept)) => repository.is_ancestor(branch, kept)?,
+        _ => false,
+    };
+    let newest = if is_behind { kept } else { branch.or(kept) };
+    Ok(newest.map(|commit| (commit.clone(), commit.to_string())))
 }
 
 fn nothing(within: &RepositoryContext, target: &Target, run: &RunRecords) -> anyhow::Error {
