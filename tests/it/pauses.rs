@@ -148,6 +148,8 @@ fn another_runner_takes_over_while_one_is_paused_for_long() {
         ended.says(&["first is paused until", "attempt 2 started with second"]);
         assert_eq!(runners(&env), [None, Some("second".to_owned())]);
         assert!(env.holds("main", "half.txt"), "what was done stays");
+        let prompt = env.scratch("prompt.1");
+        assert!(prompt.contains("This is attempt 2") && !prompt.contains("usage limit"), "{prompt}");
         let message = env.git(&["log", "--format=%B", "main"]);
         assert!(message.contains("Runner: second"), "{merge}: {message}");
         let report = env.lanewright(&["report", "--format", "json"]).exits(0).json();

@@ -322,9 +322,9 @@ impl Executor {
         let task = &who.tasks[worker.task];
         let base = lane_state.base().unwrap_or(&self.facts.base_commit);
         let head = worker.head.as_ref().or(lane_state.head()).unwrap_or(base);
-        // One that an outage kept from its work has little to say.
+        // Of one that an outage kept from its work they are the outage.
         let was_out = |number: &u32| worker.past.iter().any(|it| it.attempt == *number && it.failure.kind.is_outage());
-        let before = (1..job.number).rev().find(|number| !was_out(number)).or((job.number > 1).then_some(1));
+        let before = (1..job.number).rev().find(|number| !was_out(number));
         let last_words = before.map(|number| self.last_words(&JobId { number, ..job.clone() }, LAST_WORDS));
         let past = PastFailures::new(&worker.lessons(&task.id), last_words.unwrap_or_default());
         let (reports, remarks) = (self.reports(lane, state), lane_state.remarks());
