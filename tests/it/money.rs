@@ -48,7 +48,8 @@ fn the_budget_of_a_lane_stops_it_alone() {
     let env = env(&[("dear", "")], &lanes);
     env.execute(&[])
         .exits(3)
-        .says(&["budget reached: 150 of 100 tokens of the lane", "raise its `max_cost` or `max_tokens`"]);
+        .says(&["budget reached: 150 of 100 tokens of the lane", "raise its `max_cost` or `max_tokens`"])
+        .says(&["lanewright resume r1 --accept-plan-change\n"]);
     assert_eq!(env.scratch("starts").lines().filter(|line| line.starts_with('A')).count(), 1);
     assert!(env.holds("main", "B.t2") && !env.holds("main", "A.t1"));
     env.resume(&[]).exits(3);

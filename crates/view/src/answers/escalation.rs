@@ -7,7 +7,7 @@ use lanewright_model::{FailureKind, JobRole, LaneId};
 use serde::Serialize;
 
 use crate::answers::commands::Commands;
-use crate::history::{Ending, LaneHistory, RunHistory};
+use crate::history::{Ending, LaneHistory, RunFacts, RunHistory};
 
 /// What the user has to decide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -115,7 +115,9 @@ impl Choice {
 /// What to do before a resume.
 fn advice(kind: FailureKind) -> &'static str {
     match kind {
-        FailureKind::Network | FailureKind::Quota => "Resume when the network or the service is back. No work is lost.",
+        FailureKind::Network | FailureKind::Quota => {
+            "Resume when the network or the service is back. No work is lost. With `fallback` in the runner's `[runners.NAME]`, another runner does the work meanwhile; new runs wait as long as `outage_limit` says."
+        }
         FailureKind::Idle => {
             "If the agent asked something, answer it in the plan or with -m, then resume. If its work may change nothing: `allow_empty = true`, and resume with --accept-plan-change."
         }
@@ -214,8 +216,7 @@ fn unmerged_dependencies<'v>(history: &'v RunHistory, lane: &'v LaneHistory) -> 
 }
 
 fn options(history: &RunHistory, lane: &LaneHistory, again: &str, commands: &Commands<'_>) -> Vec<Choice> {
-    let accept = needs_plan_change(lane).then(|| "--accept-plan-change".to_owned());
-    let resume = commands.resume_of(&history.run).into_iter().chain(accept).collect();
+    let resume = resume_after(lane, &history.run, commands);
     let judged = match &lane.ending {
         Some(Ending::Failed(failure)) if failure.kind.is_outage() => {
             ("all work is kept, and nothing has to be changed", "it fails again while the service is away")
@@ -237,10 +238,19 @@ fn options(history: &RunHistory, lane: &LaneHistory, again: &str, commands: &Com
     options
 }
 
-/// Whether [`advice`] is to change the plan.
+/// Whether only a changed plan lets it continue, as [`advice`] or the reason says.
 fn needs_plan_change(lane: &LaneHistory) -> bool {
-    let in_plan = |kind| matches!(kind, FailureKind::Idle | FailureKind::Timeout);
-    matches!(&lane.ending, Some(Ending::Failed(failure)) if in_plan(failure.kind))
+    match &lane.ending {
+        Some(Ending::Failed(failure)) => matches!(failure.kind, FailureKind::Idle | FailureKind::Timeout),
+        Some(Ending::Blocked(_)) => lane.budget.exhausted_by(&lane.usage()).is_some(),
+        _ => false,
+    }
+}
+
+/// The command that resumes the run of a lane.
+pub(crate) fn resume_after(lane: &LaneHistory, run: &RunFacts, commands: &Commands<'_>) -> Vec<String> {
+    let accept = needs_plan_change(lane).then(|| "--accept-plan-change".to_owned());
+    commands.resume_of(run).into_iter().chain(accept).collect()
 }
 
 /// Whether its agent can do something about why it does not go on.
@@ -324,6 +334,9 @@ mod tests {
                 offered(Story::begun().then(failed(kind))).starts_with("lanewright resume r1 --accept-plan-change\n")
             );
         }
+        let outage =
+            escalated(&Story::begun().then(failed(FailureKind::Quota))).swap_remove(0).options.swap_remove(0).what;
+        assert!(outage.contains("`fallback`") && outage.contains("`outage_limit`"), "{outage}");
         let setup = JobId { lane: Some(lane("SL-1")), role: JobRole::Setup { agent: None }, number: 1 };
         let story = Story::begun().opened("SL-1", 1).job(&setup).exited(&setup, 1).noted("SL-1").failed("SL-1");
         assert!(!offered(story).contains("retry"), "no agent worked, so none can try again");

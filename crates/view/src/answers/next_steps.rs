@@ -145,7 +145,7 @@ fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep>
     let blocked = lanes_that(history, LaneState::Blocked).into_iter().filter(|lane| !waits_for_lane(lane));
     let step = |(reason, lanes): (String, Vec<&LaneHistory>)| NextStep {
         reason: format!("{}: blocked: {reason}", names(&lanes)),
-        commands: vec![commands.lane_status(&lanes[0].id), commands.resume_of(&history.run)],
+        commands: vec![commands.lane_status(&lanes[0].id), escalation::resume_after(lanes[0], &history.run, commands)],
     };
     by_reason(blocked.map(|lane| (lane, clean(lane.reason().unwrap_or_default())))).into_iter().map(step).collect()
 }

@@ -10,9 +10,9 @@ use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, listed};
 use lanewright_model::{
-    Agent, AgentName, AgentPhase, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole,
-    Lane, LaneId, Plan, PullRequest, PullRequestStatus, RetryLevel, Round, Stage, Task, TaskId, Timestamp, Usage,
-    UserSetup, Verdict, user_setup,
+    Agent, AgentName, AgentPhase, Approval, Budget, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId,
+    JobRole, Lane, LaneId, Plan, PullRequest, PullRequestStatus, RetryLevel, Round, Stage, Task, TaskId, Timestamp,
+    Usage, UserSetup, Verdict, user_setup,
 };
 use serde::Serialize;
 
@@ -55,6 +55,8 @@ pub struct LaneFacts {
     pub(super) runners: BTreeMap<AgentName, String>,
     /// Its candidates, each with its number, where the plan is known.
     pub(super) candidates: Vec<(AgentName, u32)>,
+    /// What its agents may use together.
+    pub(crate) budget: Budget,
     /// What each of its agents may work with, where the plan is known.
     pub(super) accounts: Vec<AgentAccounts>,
 
@@ -371,6 +373,7 @@ impl LaneHistory {
             tasks: lane.agents.iter().map(of_agent).collect(),
             candidates: lane.agents.iter().filter_map(|agent| Some((agent.name.clone(), agent.candidate?))).collect(),
             runners: lane.agents.iter().map(|agent| (agent.name.clone(), agent.runner.clone())).collect(),
+            budget: lane.budget,
             accounts: lane.agents.iter().map(accounts).collect(),
             ..LaneFacts::default()
         };
