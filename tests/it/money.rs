@@ -34,11 +34,43 @@ fn a_sum_says_what_has_no_price() {
     let lanes = "[[lane]]\nid = \"A\"\n[[lane]]\nid = \"B\"\nrunner = \"plain\"\n";
     let env = env(&[("dear", ""), ("plain", "")], lanes);
     let ended = env.execute(&[]).exits(0);
-    ended.says(&["300 tokens · $0.0100 + plain 150 tokens (no price)"]);
+    assert!(!ended.stderr.contains("max_cost"), "{}", ended.stderr);
+    let price = "$0.0100 + plain 150 tokens (no price)";
+    ended.says(&[&format!("300 tokens · {price}")]);
+    for command in [&["status"][..], &["list"], &["report", "--format", "md"], &["report", "--format", "html"]] {
+        let shown = env.lanewright(command).exits(0).stdout.replace('\\', "");
+        assert!(shown.contains(price), "{command:?}: {shown}");
+    }
     let report = env.lanewright(&["report", "--format", "json"]).exits(0).json();
     assert_eq!(report["usage"]["unpriced_tokens"], 150);
     assert_eq!(report["usage"]["cost_usd"], 0.01);
     assert!(report["lanes"][1]["usage"]["cost_usd"].is_null(), "{}", report["lanes"][1]["usage"]);
+}
+
+#[test]
+fn runner_that_reports_nothing_is_named_in_the_sum() {
+    // Of a task that a command does nothing is to be reported.
+    let lanes = "[[lane]]\nid = \"A\"\n[[lane]]\nid = \"B\"\nrunner = \"plain\"\n\
+                 [[lane]]\nid = \"C\"\n[[lane.task]]\nid = \"t1\"\ncommand = \"echo > c.txt\"\n";
+    let env = env(&[("dear", ""), ("plain", "")], lanes);
+    env.write("scratch/plain.sh", "echo plain > $LANEWRIGHT_LANE.$LANEWRIGHT_TASK\n");
+    env.execute(&[]).exits(0).says(&["150 tokens · $0.0100 + plain (not reported)"]);
+    let listed = env.lanewright(&["list"]).exits(0).stdout;
+    assert!(listed.contains("$0.0100 + plain (not reported)"), "{listed}");
+}
+
+#[test]
+fn limit_in_dollars_that_a_runner_does_not_report_is_named_at_the_start() {
+    let lanes = "[[lane]]\nid = \"A\"\nrunner = \"plain\"\n";
+    let env = env(&[("dear", ""), ("plain", "")], lanes);
+    let config = env.read("config/lanewright/config.toml");
+    let (priced, plain) = config.split_once("[runners.plain]").expect("both");
+    let plain = plain.replace("cost = \"/usd\"\n", "");
+    env.write("config/lanewright/config.toml", format!("{priced}[runners.plain]{plain}"));
+    let warning = "`max_cost` does not limit runners that report no cost: plain";
+    env.execute(&["--max-cost", "1"]).exits(0).says(&[warning, "`max_tokens`"]);
+    let limited = env.execute(&["--max-cost", "1", "--max-tokens", "1000", "--new-run"]);
+    assert!(!limited.stderr.contains(warning), "{}", limited.stderr);
 }
 
 #[test]

@@ -210,6 +210,12 @@ impl Runner {
         self.event.iter().any(|rule| rule.tool_call.is_some())
     }
 
+    /// Whether its output has what its attempts cost.
+    pub fn reports_cost(&self) -> bool {
+        let has_cost = |rule: &TextRule| rule.pattern.contains("<cost>");
+        self.event.iter().any(|rule| rule.cost.is_some()) || self.text.iter().any(has_cost)
+    }
+
     /// Whether its output is made for programs, so that people are shown what it means.
     pub fn has_stream(&self) -> bool {
         !self.event.is_empty()

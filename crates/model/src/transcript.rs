@@ -201,7 +201,7 @@ impl Usage {
     }
 
     /// `12 tool calls (2 refused, 1 failed)`
-    fn calls(&self) -> Option<String> {
+    pub fn calls(&self) -> Option<String> {
         let calls = usize::try_from(self.tool_calls).unwrap_or(usize::MAX);
         let in_vain = [(self.refused_calls, "refused"), (self.failed_calls, "failed")];
         let in_vain = in_vain.into_iter().filter(|(count, _)| *count > 0);

@@ -55,6 +55,8 @@ pub struct LaneFacts {
     pub(super) runners: BTreeMap<AgentName, String>,
     /// Its candidates, each with its number, where the plan is known.
     pub(super) candidates: Vec<(AgentName, u32)>,
+    /// The tasks that a command does in place of the agent's program.
+    pub(super) commands: Vec<TaskId>,
     /// What its agents may use together.
     pub(crate) budget: Budget,
     /// What each of its agents may work with, where the plan is known.
@@ -362,6 +364,7 @@ impl LaneHistory {
         human_tasks.dedup();
         let of_agent = |agent: &Agent| (agent.name.clone(), agent.tasks.iter().map(|task| task.id.clone()).collect());
         let accounts = |agent: &Agent| AgentAccounts::of(plan, agent);
+        let commands = lane.agents.iter().flat_map(|agent| &agent.tasks).filter(|task| task.command.is_some());
         let facts = LaneFacts {
             name: lane.name.clone(),
             depends_on: lane.depends_on.iter().map(|&index| plan.lane(index).id.clone()).collect(),
@@ -373,6 +376,7 @@ impl LaneHistory {
             tasks: lane.agents.iter().map(of_agent).collect(),
             candidates: lane.agents.iter().filter_map(|agent| Some((agent.name.clone(), agent.candidate?))).collect(),
             runners: lane.agents.iter().map(|agent| (agent.name.clone(), agent.runner.clone())).collect(),
+            commands: commands.map(|task| task.id.clone()).collect(),
             budget: lane.budget,
             accounts: lane.agents.iter().map(accounts).collect(),
             ..LaneFacts::default()

@@ -20,7 +20,7 @@ use std::collections::{BTreeSet, HashMap};
 use lanewright_model::cells::clean;
 use lanewright_model::event::{Event, Record, RunOutcome};
 use lanewright_model::text::{counted, headline};
-use lanewright_model::{LaneId, Plan, Redactor, Usage};
+use lanewright_model::{Dollars, LaneId, Plan, Redactor, Usage};
 
 pub use candidates::CandidateView;
 pub use job::{JobHistory, Retry};
@@ -209,33 +209,50 @@ impl RunHistory {
 
     /// Whose tokens an attempt used.
     fn note_usage(&mut self, event: &Event) {
-        let Event::JobExited { job, transcript: Some(transcript), .. } = event else { return };
+        let Event::JobExited { job, exit, transcript, .. } = event else { return };
         let Some(lane) = job.lane.as_ref().and_then(|lane| self.lane(lane)) else { return };
         let known = lane.jobs.running.iter().find(|known| known.job == *job);
         let recorded = known.and_then(|known| known.made_with.as_ref()).map(|made_with| made_with.runner.clone());
-        if let Some(runner) = recorded.or_else(|| lane.runners.get(job.agent()?).cloned()) {
-            *self.run.used_by.entry(runner).or_default() += transcript.usage;
+        let planned = || lane.runners.get(job.agent()?).cloned();
+        let Some(runner) = recorded.or_else(planned) else { return };
+        let usage = transcript.as_ref().map(|transcript| transcript.usage).unwrap_or_default();
+        let is_agents = job.task().is_some_and(|task| job.is_attempt() && !lane.commands.contains(task));
+        if usage.tokens() == 0
+            && usage.cost.is_none()
+            && exit.passed()
+            && is_agents
+            && self.run.runners.contains(&runner)
+        {
+            self.run.unreported.insert(runner.clone());
         }
+        *self.run.used_by.entry(runner).or_default() += usage;
     }
 
-    /// What agents used, in words: `34.5k tokens`, `$0.12`. Where the cost is not that of all, whose tokens have no price:
-    /// `$0.12 + codex 12.8k tokens (no price)`.
+    /// What agents used, in words: `34.5k tokens`, and [`Self::price`].
     pub fn spent(&self) -> Vec<String> {
-        let unpriced: Vec<String> = (self.run.used_by.iter())
-            .filter(|(_, usage)| usage.without_price() > 0)
-            .map(|(runner, usage)| {
-                let unpriced = Usage { input_tokens: usage.without_price(), ..Usage::default() };
-                format!("{} {}", headline(&clean(runner), 40), unpriced.spent().concat())
-            })
-            .collect();
-        let mut words = self.run.used.spent();
-        if let (Some(cost), false) = (self.run.used.cost, unpriced.is_empty())
-            && self.run.used.unpriced_tokens > 0
-            && let Some(last) = words.last_mut()
-        {
-            *last = format!("{cost} + {} (no price)", unpriced.join(" + "));
+        let tokens = Usage { cost: None, ..self.run.used }.spent();
+        tokens.into_iter().chain(self.price().filter(|_| self.run.used.cost > Some(Dollars::default()))).collect()
+    }
+
+    /// The same behind the calls of tools.
+    pub(crate) fn used(&self) -> String {
+        self.run.used.calls().into_iter().chain(self.spent()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// `$0.12`; where that is not the cost of all agents, with what the others used: `$0.12 + codex 12.8k tokens (no price)`,
+    /// `$0.12 + aider (not reported)`. `None`: no cost is reported.
+    pub(crate) fn price(&self) -> Option<String> {
+        let name = |runner: &str| headline(&clean(runner), 40);
+        let unpriced = self.run.used_by.iter().filter(|(_, usage)| usage.without_price() > 0).map(|(runner, usage)| {
+            let unpriced = Usage { input_tokens: usage.without_price(), ..Usage::default() };
+            format!("{} {} (no price)", name(runner), unpriced.spent().concat())
+        });
+        let unreported = self.run.unreported.iter().map(|runner| format!("{} (not reported)", name(runner)));
+        let others: Vec<String> = unpriced.chain(unreported).collect();
+        match self.run.used.cost {
+            Some(cost) if !others.is_empty() => Some(format!("{cost} + {}", others.join(" + "))),
+            _ => self.run.used.price(),
         }
-        words
     }
 
     fn note_waits(&mut self, index: usize, record: &Record) {

@@ -1,6 +1,6 @@
 //! The run itself, as its events so far describe it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use lanewright_model::event::{Event, Owner, Record, RunOutcome, RunStarted, StopReason};
@@ -35,6 +35,10 @@ pub struct RunFacts {
     pub used: Usage,
     /// The same by runner, where the plan is known.
     pub used_by: BTreeMap<String, Usage>,
+    /// The runners that the plan defines.
+    pub(super) runners: BTreeSet<String>,
+    /// Those of attempts that passed and reported neither tokens nor a cost.
+    pub(super) unreported: BTreeSet<String>,
     pub started: Option<Timestamp>,
     /// `None` after a resume.
     pub finished: Option<Timestamp>,
@@ -115,6 +119,7 @@ impl RunFacts {
             phase: Some(plan.phase.clone()),
             title: plan.title.clone(),
             interfaces: plan.interfaces.iter().map(interface).collect(),
+            runners: plan.runners.keys().cloned().collect(),
             ..Self::default()
         }
     }

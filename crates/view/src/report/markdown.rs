@@ -83,12 +83,12 @@ fn rounded(ms: u64) -> String {
 }
 
 fn head(report: &ExecutionReport<'_>) -> String {
-    let (run, usage) = (&report.history.run, report.summary.usage());
+    let (run, used) = (&report.history.run, report.history.used());
     let mut words = vec![report.summary.qualified(), rounded(report.times.makespan_ms)];
     words.extend(run.code.map(|code| format!("exit code {code}")));
     words.extend(run.stop.map(|reason| format!("stopped by {}", reason.word().replace('_', "-"))));
     words.extend((run.resumes > 0).then(|| counted(run.resumes as usize, "resume")));
-    words.extend((!usage.is_empty()).then(|| inline(&usage.to_string())));
+    words.extend((!used.is_empty()).then(|| inline(&used)));
     words.extend(run.run_id().map(|run| format!("run `{run}`")));
     words.push(format!("base {}", inline(run.base_branch())));
     let mut text = format!("## {}\n\n{}\n", inline(&report.subject()), words.join(" · "));

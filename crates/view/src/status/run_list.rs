@@ -35,6 +35,9 @@ pub struct ListedRun {
     pub lanes: LaneCounts,
     /// What its agents used.
     pub usage: Usage,
+    /// What that cost, in words.
+    #[serde(skip)]
+    pub price: Option<String>,
     /// The first damage of its log.
     pub damage: Option<String>,
 }
@@ -68,6 +71,7 @@ impl ListedRun {
                 total: history.lanes().iter().filter(|lane| is_part(lane.state)).count(),
             },
             usage: history.run.used,
+            price: history.price(),
             damage: None,
         }
     }
@@ -80,7 +84,9 @@ impl ListedRun {
     pub fn is_decisive(word: &str, line: &[u8]) -> bool {
         match word {
             "pull_request_opened" | "feedback_received" | "stop_requested" | "rollback_begun" => true,
-            "job_exited" => line.windows(TRANSCRIPT.len()).any(|part| part == TRANSCRIPT),
+            "job_exited" => has(line, TRANSCRIPT) || has(line, ATTEMPT),
+            // Whose tokens they are.
+            "job_planned" => has(line, FALLBACK),
             word => word.starts_with("run_") || word.starts_with("lane_"),
         }
     }
@@ -94,7 +100,7 @@ impl ListedRun {
             (format!("{}{damaged}", self.state), if damaged.is_empty() { tone(self.state) } else { Tone::Bad }),
             plain(format!("{}/{}", self.lanes.merged, self.lanes.total)),
             plain(self.started.map(|started| ago(now.since(started))).unwrap_or_default()),
-            plain(self.usage.price().unwrap_or_default()),
+            plain(self.price.clone().unwrap_or_default()),
         ]
     }
 }
@@ -102,6 +108,14 @@ impl ListedRun {
 const UNREADABLE: &str = "unreadable";
 
 const TRANSCRIPT: &[u8] = b"\"transcript\":";
+
+const ATTEMPT: &[u8] = b"\"attempt\":{";
+
+const FALLBACK: &[u8] = b"\"is_fallback\":";
+
+fn has(line: &[u8], wanted: &[u8]) -> bool {
+    line.windows(wanted.len()).any(|part| part == wanted)
+}
 
 fn tone(state: &str) -> Tone {
     match state {
@@ -145,6 +159,7 @@ mod tests {
             started: Some(at(0)),
             lanes: LaneCounts { merged: 2, total: 3 },
             usage: Usage { cost: Dollars::new(1.25), ..Usage::default() },
+            price: Some("$1.25".to_owned()),
             damage: None,
         }
     }
@@ -171,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_column_that_is_empty_in_every_line_is_left_out() {
-        let free = ListedRun { usage: Usage::default(), ..listed("failed") };
+        let free = ListedRun { price: None, ..listed("failed") };
         assert_eq!(
             render(&[free], at(3 * 3600), 40, Styles::plain()),
             "run                  state   started\n\
@@ -180,10 +195,11 @@ mod tests {
     }
 
     #[test]
-    fn only_job_exits_with_transcript_are_decisive() {
+    fn only_job_exits_of_attempts_are_decisive() {
         let line = |job: &str| ListedRun::is_decisive("job_exited", job.as_bytes());
         assert!(line("{\"event\":\"job_exited\",\"exit\":{},\"transcript\":{\"cost_usd\":1.5},\"crc\":\"0\"}"));
-        assert!(!line("{\"event\":\"job_exited\",\"exit\":{},\"crc\":\"0\"}"));
+        assert!(line("{\"event\":\"job_exited\",\"job\":{\"role\":{\"attempt\":{}}},\"exit\":{},\"crc\":\"0\"}"));
+        assert!(!line("{\"event\":\"job_exited\",\"job\":{\"role\":\"tests\"},\"exit\":{},\"crc\":\"0\"}"));
     }
 
     proptest! {

@@ -109,8 +109,9 @@ impl<'h> Summary<'h> {
             text.push('\n');
             push_wrapped(&mut text, &self.history.times(self.until).describe(), width);
         }
-        if !self.usage().is_empty() {
-            push_wrapped(&mut text, &format!("used by agents: {}", self.usage()), width);
+        let used = self.history.used();
+        if !used.is_empty() {
+            push_wrapped(&mut text, &format!("used by agents: {used}"), width);
         }
         let mut shown: HashSet<String> = HashSet::new();
         for step in &self.next_steps {

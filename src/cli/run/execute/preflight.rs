@@ -14,7 +14,7 @@ use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, headline, listed, shell_line};
 use lanewright_model::{
-    Agent, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, PlanFormat, Runner, SandboxChoice, Submodules,
+    Agent, Budget, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, PlanFormat, Runner, SandboxChoice, Submodules,
     UNSET_RUNNER, WallBuilder, user_setup,
 };
 use lanewright_plan::explain;
@@ -360,6 +360,34 @@ pub(super) fn note_gates(within: &RepositoryContext, plan: &Plan, runs: &dyn Fn(
         context.printer.warning(message, &["install bash".to_owned()]);
     }
 }
+
+/// Shows which runners a limit in dollars does not stop, because they report no cost, where no limit of tokens does.
+pub(super) fn note_budgets(within: &RepositoryContext, plan: &Plan, runs: &dyn Fn(&LaneId) -> bool) {
+    let settings = &within.settings;
+    let of_run = Budget { cost: settings.max_cost.value, tokens: settings.max_tokens.value };
+    let unpriced = |(lane, agent): (&Lane, &Agent)| {
+        let fallback = agent.tasks.iter().flat_map(|task| plan.fallback(agent, task));
+        let names = std::iter::once(agent.runner.as_str()).chain(fallback);
+        let is_unlimited = |name: &&str| {
+            plan.runners.get(*name).is_some_and(|runner| {
+                let limit = of_run.and(lane.budget).and(runner.budget);
+                limit.cost.is_some() && limit.tokens.is_none() && !runner.reports_cost()
+            })
+        };
+        names.filter(is_unlimited).map(|name| headline(name, NAME)).collect::<Vec<_>>()
+    };
+    let agents =
+        plan.lanes.iter().filter(|lane| runs(&lane.id)).flat_map(|lane| lane.agents.iter().map(move |it| (lane, it)));
+    let names: BTreeSet<String> = agents.filter(|(_, agent)| agent.runs_its_command()).flat_map(unpriced).collect();
+    if !names.is_empty() {
+        let names: Vec<String> = names.into_iter().collect();
+        let message = format!("`max_cost` does not limit runners that report no cost: {}", listed(&names, NAMED));
+        within.context.printer.warning(message, &["limit their tokens: `max_tokens`".to_owned()]);
+    }
+}
+
+/// How much of a runner's name is shown.
+const NAME: usize = 40;
 
 /// Shows that hooks of the repository do not run in lanes, because git does not have their directory.
 pub(super) fn note_hooks(

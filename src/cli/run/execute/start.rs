@@ -163,6 +163,7 @@ pub(crate) fn start(
     let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
     executors::check(within, &plan.plan, lanes(), &run)?;
     preflight::note_gates(within, &plan.plan, &runs);
+    preflight::note_budgets(within, &plan.plan, &runs);
     preflight::note_setup(&within.context, &plan.plan, &runs);
     preflight::note_hooks(within, &base, &plan.plan, &runs)?;
     preflight::note_commit_hooks(within)?;

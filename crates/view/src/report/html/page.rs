@@ -66,7 +66,8 @@ pub(super) fn page(report: &ExecutionReport<'_>, limits: Limits) -> Value {
     page["qualified"] = summary.qualified().into();
     page["tone"] = tone_of_run(summary.standing()).into();
     page["until"] = json!(summary.until);
-    page["used"] = summary.usage().to_string().into();
+    page["used"] = report.history.used().into();
+    page["cost"] = report.history.price().into();
     page["tokens"] = summary.usage().tokens().into();
     page["chart"] = chart(report);
     cut(&mut page, limits);
