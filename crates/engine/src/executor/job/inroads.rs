@@ -180,8 +180,9 @@ impl<'a> Inroads<'a> {
             named.find_map(|(line, path)| leads_out(&path).map(|target| (line, path, target)))?;
         let name = place.strip_prefix(&self.worktree).ok()?;
         let mut users = self.checkouts.iter().filter(|it| !self.slots.is_some_and(|slots| it.starts_with(slots)));
-        let is_the_users =
-            users.any(|checkout| named_in_manifest(&checkout.join(name)).iter().any(|(_, known)| *known == path));
+        // A relative one leads elsewhere from there.
+        let names_it = |checkout: &PathBuf| named_in_manifest(&checkout.join(name)).iter().any(|(_, it)| *it == path);
+        let is_the_users = path.is_absolute() && users.any(names_it);
         Some(Manifest { place, line, target, is_the_users })
     }
 

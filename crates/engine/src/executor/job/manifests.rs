@@ -15,21 +15,21 @@ pub(super) fn is_manifest(place: &Path) -> bool {
 /// their lines. None of a manifest that cannot be parsed.
 pub(super) fn places(name: &Path, text: &str) -> Vec<(usize, PathBuf)> {
     let text = text.trim_start_matches('\u{feff}');
-    let value: Option<Value> = match name.extension().and_then(|it| it.to_str()) {
+    let (value, rules): (Option<Value>, _) = match name.extension().and_then(|it| it.to_str()) {
         Some("mod") if !text.lines().any(|line| line.split_whitespace().next() == Some("module")) => return Vec::new(),
         Some("mod" | "work") => {
             return text.lines().zip(1..).filter_map(|(line, at)| Some((at, of_go(line)?))).collect();
         }
-        Some("toml") => toml::from_str(text).ok(),
-        _ => serde_json::from_str(text).ok(),
+        Some("toml") => (toml::from_str(text).ok(), OF_TOML),
+        _ => (serde_json::from_str(text).ok(), OF_NPM),
     };
     let (value, mut found) = (value.unwrap_or_default(), Vec::new());
-    of_value(("", false), &value, &mut found);
-    let line_of = |place: &str| {
-        let has_it = |line: &str| line.contains(place) && !line.trim_start().starts_with('#');
+    of_value(&rules, &mut Vec::new(), &value, &mut found);
+    let line_of = |written: &str| {
+        let has_it = |line: &str| line.contains(written) && !line.trim_start().starts_with('#');
         text.lines().position(has_it).unwrap_or_default() + 1
     };
-    found.into_iter().map(|place| (line_of(place), place.into())).collect()
+    found.into_iter().map(|(written, place)| (line_of(written), place.into())).collect()
 }
 
 /// `replace NAME => PLACE`, `use PLACE`, and the same in blocks.
@@ -42,40 +42,64 @@ fn of_go(line: &str) -> Option<PathBuf> {
     Some(place.trim().trim_matches(['"', '`'])).filter(|place| place.starts_with(['/', '.'])).map(PathBuf::from)
 }
 
-/// Those that are, or are within, the `value` of `key`, which `names_packages` or is in what does.
-fn of_value<'t>((key, names_packages): (&str, bool), value: &'t Value, found: &mut Vec<&'t str>) {
+/// Which strings are places, by the keys that lead to them.
+struct Rules {
+    /// Whether it is a path.
+    is_path: fn(&[&str]) -> bool,
+    /// Whether it is a requirement, which may say where the package is.
+    is_requirement: fn(&[&str]) -> bool,
+}
+
+const OF_TOML: Rules = Rules {
+    is_path: |keys| match keys {
+        ["workspace", "members"] | ["package", "build"] | ["tool", "pytest", "ini_options", "pythonpath"] => true,
+        ["lib" | "bin" | "example" | "test" | "bench", "path"] | ["tool", "uv", "sources", .., "path"] => true,
+        ["patch" | "replace", .., "path"] => true,
+        [above @ .., "path"] => has_dependencies(above),
+        _ => false,
+    },
+    is_requirement: |keys| match keys {
+        ["build-system", "requires"] | ["dependency-groups", ..] => true,
+        keys => has_dependencies(keys),
+    },
+};
+
+const OF_NPM: Rules = Rules {
+    is_path: |_| false,
+    is_requirement: |keys| match keys {
+        ["overrides" | "resolutions", ..] | ["pnpm", "overrides", ..] => true,
+        [first, ..] => has_dependencies(&[first]),
+        [] => false,
+    },
+};
+
+/// Tools keep what they like below `metadata`.
+fn has_dependencies(keys: &[&str]) -> bool {
+    keys.iter().any(|key| key.to_ascii_lowercase().ends_with("dependencies")) && !keys.contains(&"metadata")
+}
+
+/// The places that `value`, to which `keys` lead, has, each with the string as it is written.
+fn of_value<'t>(rules: &Rules, keys: &mut Vec<&'t str>, value: &'t Value, found: &mut Vec<(&'t str, &'t str)>) {
     match value {
-        Value::Object(inner) => inner.iter().for_each(|(key, value)| {
-            let is_within = names_packages || PACKAGES.contains(&key.as_str()) || key.ends_with("ependencies");
-            of_value((key, is_within), value, found);
-        }),
-        Value::Array(inner) => inner.iter().for_each(|value| of_value((key, names_packages), value, found)),
-        Value::String(text) if PLACES.contains(&key) || names_packages && key == "path" => found.push(text),
-        Value::String(text) if names_packages => found.extend(of_requirement(text)),
+        Value::Object(inner) => {
+            for (key, value) in inner {
+                keys.push(key);
+                of_value(rules, keys, value, found);
+                keys.pop();
+            }
+        }
+        Value::Array(inner) => inner.iter().for_each(|value| of_value(rules, keys, value, found)),
+        Value::String(text) if (rules.is_path)(keys) => found.push((text, text)),
+        Value::String(text) if (rules.is_requirement)(keys) => {
+            found.extend(of_requirement(text).map(|place| (text.as_str(), place)));
+        }
         _ => {}
     }
 }
 
-/// Keys of tables that say where packages, or the files of one, are; others end with `dependencies`.
-const PACKAGES: &[&str] = &[
-    "bench",
-    "bin",
-    "dependency-groups",
-    "example",
-    "lib",
-    "overrides",
-    "patch",
-    "replace",
-    "resolutions",
-    "sources",
-    "test",
-];
-
-/// Keys of paths of code, wherever they are.
-const PLACES: &[&str] = &["build", "members", "pythonpath"];
-
-/// `PLACE`, `file:PLACE`, also `link:` and `portal:`, and `name @ file://PLACE#fragment`.
+/// `PLACE`, `file:PLACE`, also `link:` and `portal:`, `name @ file://PLACE#fragment`, and `-e file://PLACE`.
 fn of_requirement(text: &str) -> Option<&str> {
+    let text = text.strip_prefix("-e ").unwrap_or(text).trim_start();
     if text.starts_with(['/', '.']) {
         return Some(text);
     }
@@ -109,6 +133,8 @@ mod tests {
             ("pyproject.toml", "[project]\ndependencies = ['priv[x] @ file:///repo/priv#egg=priv']"),
             ("pyproject.toml", "[tool.uv.sources]\npriv = { path = '/repo/priv', editable = true }"),
             ("pyproject.toml", "[tool.pytest.ini_options]\npythonpath = ['/repo/priv']"),
+            ("pyproject.toml", "[build-system]\nrequires = ['priv @ file:///repo/priv']"),
+            ("pyproject.toml", "[tool.pdm.dev-dependencies]\ndev = ['-e file:///repo/priv']"),
             ("package.json", "{ \"dependencies\":\n{ \"priv\": \"file:/repo/priv\" } }"),
             ("package.json", "{ \"devDependencies\":\n{ \"priv\": \"link:/repo/priv\" } }"),
             ("package.json", "{ \"overrides\": { \"x\":\n{ \"priv\": \"file:///repo/priv\" } } }"),
@@ -136,6 +162,16 @@ mod tests {
             ("Cargo.toml", "[package.metadata.x]\npath = \"/repo\""),
             ("pyproject.toml", "[tool.x]\nlog_path = \"/repo/docs\"\nmodule-path = \"/repo\"\ncache_path = \"/repo\""),
             ("pyproject.toml", "text = \"\"\"\npath = '/repo/priv'\n\"\"\""),
+            (
+                "Cargo.toml",
+                "[package.metadata.test]\npath = \"/repo\"\n[package.metadata.dependencies]\npath = \"/repo\"",
+            ),
+            ("pyproject.toml", "[tool.hatch.envs.test]\npath = \"/repo\""),
+            (
+                "package.json",
+                "{ \"scripts\": { \"test\": \"./node_modules/.bin/mocha\", \"build\": \"/repo/build\" } }",
+            ),
+            ("package.json", "{ \"eslintConfig\": { \"overrides\": [{ \"files\": \"/repo/a\" }] } }"),
             ("package.json", "{ \"homepage\": \"/repo\", \"scripts\": { \"open\": \"file:/repo/docs/i\" } }"),
             ("package.json", "{ \"scripts\": { \"docker\": \"docker run -v .:/repo -w /repo node npm test\" } }"),
             ("package.json", "{ \"dependencies\": { \"priv\": \"npm:@corp/priv@^1\", \"x\": \"git+file:///repo\" } }"),
