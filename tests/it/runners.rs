@@ -337,7 +337,7 @@ fn program_of_another_version_blocks_its_lane_at_once() {
     program(&env, "claude", "echo \"error: unknown option '--permission-mode'\" >&2\nseq 40 >&2\nexit 1\n");
     env.plan(ONE_LANE);
     started_with_key(&env, &[]).exits(3).says(&[
-        "exited with code 1: error: unknown option '--permission-mode'; install a version that knows the arguments",
+        "exited with code 1: error: unknown option '--permission-mode'; correct the arguments of `command`, or install a version that takes them",
     ]);
     assert_eq!(env.scratch("arguments-ONE").lines().count(), 1);
 }
@@ -349,7 +349,7 @@ fn refused_key_is_reported_once_with_the_remedy() {
     program(&env, "claude", &format!("echo '{result}'\nexit 1\n"));
     env.plan(ONE_LANE);
     started_with_key(&env, &[]).exits(3).says(&[
-        "ONE: blocked: exited with code 1: Invalid API key · Fix external API key; get a key with `claude setup-token`;",
+        "ONE: blocked: exited with code 1: Invalid API key · Fix external API key; to get a key: claude setup-token;",
     ]);
 }
 

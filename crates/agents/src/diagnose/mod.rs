@@ -13,4 +13,4 @@ pub use alike::FailedRun;
 pub use excerpt::EXCERPT_BYTES;
 pub use gate::diagnose;
 pub use must_haves::{FileText, MAX_FILE_BYTES, check as check_must_haves};
-pub use outage::{outage, outage_in};
+pub use outage::{of_wrong_version, outage, outage_in};

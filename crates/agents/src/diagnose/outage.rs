@@ -81,17 +81,19 @@ impl Cause {
     fn remedy(self, runner: &Runner) -> Option<String> {
         match self {
             Self::WrongVersion => Some(match &runner.install {
-                Some(install) => format!("install a version that knows the arguments of `command`: {install}"),
-                None => "install a version that knows the arguments of `command`".to_owned(),
+                Some(install) => format!("{VERSION}: {install}"),
+                None => VERSION.to_owned(),
             }),
             Self::WrongKey => {
-                Some(&runner.key.obtain).filter(|how| !how.is_empty()).map(|how| format!("get a key with `{how}`"))
+                Some(&runner.key.obtain).filter(|how| !how.is_empty()).map(|how| format!("to get a key: {how}"))
             }
             Self::WrongModel => Some("set `model` to one that it offers".to_owned()),
             Self::Refused | Self::Quota | Self::Network => None,
         }
     }
 }
+
+const VERSION: &str = "correct the arguments of `command`, or install a version that takes them";
 
 /// What all programs print when they cannot work until a person changes something …
 static REFUSALS: LazyLock<Vec<(Cause, Vec<Regex>)>> = LazyLock::new(|| {
@@ -227,6 +229,13 @@ fn patterns_of(runner: &Runner, transcript: Option<&Transcript>) -> Vec<(Cause, 
         (Cause::Quota, all(&own.quota)),
         (Cause::Network, all(&own.network)),
     ]
+}
+
+/// Those of `lines` in which a program says that it does not take the arguments of `runner`.
+pub fn of_wrong_version(runner: &Runner, mut lines: Vec<String>) -> Vec<String> {
+    let patterns = all(&runner.outages.wrong_version);
+    lines.retain(|line| patterns.iter().any(|pattern| pattern.is_match(line)));
+    lines
 }
 
 /// What was out and why, if one of `lines` says so, and which: the last that does.
@@ -395,6 +404,13 @@ mod tests {
     }
 
     #[test]
+    fn of_first_lines_only_those_about_arguments_count() {
+        let own = runner("wrong_version = ['^error: unknown option']\nquota = ['429']");
+        let first = ["a test answers status code 401", "HTTP 429", "error: unknown option '--x'"].map(str::to_owned);
+        assert_eq!(of_wrong_version(&own, first.to_vec()), ["error: unknown option '--x'"]);
+    }
+
+    #[test]
     fn a_refusal_is_shown_once_with_what_the_user_can_do() {
         let own = runner("wrong_model = ['(?<reason>no model \\w+)']\nwrong_version = ['^error: unknown option']");
         let line = |tail: &[&str], reported: &Transcript| {
@@ -403,13 +419,15 @@ mod tests {
         };
         let reported = |error: &str| Transcript { error: error.to_owned(), ..Transcript::default() };
         let key = line(&["error: Invalid API key"], &reported("Invalid API key"));
-        assert_eq!(key.as_deref(), Some("Invalid API key; get a key with `x login`"));
+        assert_eq!(key.as_deref(), Some("Invalid API key; to get a key: x login"));
         let model = line(&["error: no model opuss. Run --model"], &reported("no model opuss. Run --model"));
         assert_eq!(model.as_deref(), Some("no model opuss; set `model` to one that it offers"));
         let version = ["error: unknown option '--x'", "(Did you mean --y?)"];
         assert_eq!(
             line(&version, &Transcript::default()).as_deref(),
-            Some("error: unknown option '--x'; install a version that knows the arguments of `command`: npm install x")
+            Some(
+                "error: unknown option '--x'; correct the arguments of `command`, or install a version that takes them: npm install x"
+            )
         );
         for busy in [
             Transcript { session: Some("s1".into()), ..Transcript::default() },

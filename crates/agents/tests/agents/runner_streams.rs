@@ -97,7 +97,8 @@ fn program_of_another_version_is_refused_with_the_way_to_install_it() {
         ),
     ] {
         let install = Catalogue::default().get(name).and_then(|runner| runner.install).expect("a way to install it");
-        let expected = format!("{words}; install a version that knows the arguments of `command`: {install}");
+        let expected =
+            format!("{words}; correct the arguments of `command`, or install a version that takes them: {install}");
         assert_eq!(refusal(name, output).as_deref(), Some(expected.as_str()), "{name}");
     }
     let began = r#"{"type":"system","subtype":"init","session_id":"s1"}"#;
@@ -120,12 +121,12 @@ fn refusals_name_what_the_user_can_do() {
     }
     assert_eq!(
         codex("unexpected status 401 Unauthorized"),
-        "unexpected status 401 Unauthorized; get a key with `codex login`"
+        "unexpected status 401 Unauthorized; to get a key: codex login"
     );
     let claude = |result: &str| {
         refusal("claude", &format!(r#"{{"type":"result","is_error":true,"result":"{result}"}}"#)).unwrap_or_default()
     };
-    assert_eq!(claude("Invalid API key"), "Invalid API key; get a key with `claude setup-token`");
+    assert_eq!(claude("Invalid API key"), "Invalid API key; to get a key: claude setup-token");
     let model = "There's an issue with the selected model (opuss). It may not exist or you may not have access to it.";
     assert_eq!(
         claude(&format!("{model} Run --model to pick a different model.")),

@@ -91,11 +91,15 @@ static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let date = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,? (?P<year>\d{4}))?";
     let iso = r"(?P<iso>\d{4}-\d{2}-\d{2})";
     let week = r"(?P<weekday>mon|tue|wed|thu|fri|sat|sun)[a-z]*";
-    let time = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?(?::(?P<second>\d{2}))?\s*(?P<half>[ap]\.?m\b\.?)?";
-    let offset = r"(?:(?:utc|gmt) ?)?(?P<east>[+-]\d{1,2})(?::?(?P<east_minutes>\d{2}))?\b";
+    let time =
+        r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?(?::(?P<second>\d{2})(?:\.\d+)?)?(?:\s*(?P<half>[ap]\.?m\b\.?))?";
+    // An hour alone may count something else, and what follows a time at once ends a range, unless a date is before it.
+    let offset = r"(?:(?:utc|gmt) ?(?P<east>[+-]\d{1,2})(?::?(?P<east_minutes>\d{2}))?\b|(?P<only>[+-]\d{2}:?\d{2})\b)";
     let zone = format!(r"(?:{offset}|(?P<zone>[a-z]+(?:/[a-z\d_+-]+)*))");
     let day = format!(r"(?:{date}|{iso}|{week}|today|(?P<tomorrow>tomorrow))");
-    let whole = format!(r"(?i)^(?:{day}(?:,| at)?(?:,|T| )\s*)?(?:at )?{time}(?:\s*\(?{zone}\)?)?");
+    let whole = format!(
+        r"(?i)^(?:{day}(?:,| at)?(?:,|T| )\s*)?(?:at )?{time}(?:,? (?P<then>tomorrow)\b)?(?P<before_zone>\s*\(?)(?:{zone}\)?)?"
+    );
     Regex::new(&whole).ok()
 });
 
@@ -122,10 +126,13 @@ fn until<Z: TimeZone>(text: &str, now: DateTime<Utc>, local: &Z) -> Option<DateT
 
 /// `UTC+2` is two hours east of Greenwich; the zone `Etc/GMT+2` is two hours west of it.
 fn offset(clock: &Captures<'_>) -> Option<FixedOffset> {
-    let number = |name: &str| clock.name(name)?.as_str().parse::<i32>().ok();
-    let hours = number("east").filter(|hours| (-14..=14).contains(hours))?;
-    let minutes = number("east_minutes").unwrap_or(0) * if hours < 0 { -1 } else { 1 };
-    FixedOffset::east_opt((hours * 60 + minutes) * 60)
+    if let Some(only) = clock.name("only") {
+        return only.as_str().parse().ok().filter(|_| clock.name("iso").is_some() || !clock["before_zone"].is_empty());
+    }
+    let east = clock.name("east")?.as_str();
+    let hours: i32 = east[1..].parse().ok().filter(|hours| *hours <= 14)?;
+    let minutes = clock.name("east_minutes").and_then(|text| text.as_str().parse().ok()).unwrap_or(0);
+    FixedOffset::east_opt((hours * 60 + minutes) * if east.starts_with('-') { -60 } else { 60 })
 }
 
 /// What the database of zones does not know by these names, or without their summer time.
@@ -162,7 +169,7 @@ fn moment<Z: TimeZone>(clock: &Captures<'_>, now: DateTime<Utc>, zone: &Z) -> Op
     if let Some(date) = clock.name("iso") {
         return on(date.as_str().parse().ok()?);
     }
-    if clock.name("tomorrow").is_some() {
+    if clock.name("tomorrow").or(clock.name("then")).is_some() {
         return on(today.succ_opt()?);
     }
     let is_over = |moment: DateTime<Utc>| moment + JUST_OVER < now;
@@ -253,6 +260,13 @@ mod tests {
             ("resets 17:03Z", "2026-03-01T17:03"),
             ("resets 5pm PST", "2026-03-02T01:00"),
             ("try again tomorrow at 7am.", "2026-03-02T01:30"),
+            ("try again at 7am tomorrow.", "2026-03-02T01:30"),
+            ("resets at 2026-03-01 23:03:00.250 UTC", "2026-03-01T23:03"),
+            ("resets at 17:03 UTC-00:30", "2026-03-01T17:33"),
+            ("resets at 17:03 -03:30", "2026-03-01T20:33"),
+            ("resets at 17:03 -5 files", "2026-03-02T11:33"),
+            ("resets at 8pm (+1 day)", "2026-03-01T14:30"),
+            ("resets at 20:00-22:00", "2026-03-01T14:30"),
             ("resets today at 8pm", "2026-03-01T14:30"),
             ("resets 2026-03-04 15:00:00 UTC", "2026-03-04T15:00"),
             ("Retry-After: Wed, 04 Mar 2026 15:00:00 GMT", "2026-03-04T15:00"),

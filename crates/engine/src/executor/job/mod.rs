@@ -71,7 +71,9 @@ impl Executor {
                 if let (Some(Reading::Outage(outage)), Some(transcript)) = (&reading, &mut transcript)
                     && !transcript.error.is_empty()
                 {
-                    transcript.error = outage.line.clone();
+                    let others = transcript.error.lines().filter(|line| !outage.line.contains(line.trim()));
+                    transcript.error =
+                        std::iter::once(outage.line.as_str()).chain(others).collect::<Vec<_>>().join("\n");
                 }
                 if let Some(gate) = &prepared.base_gate {
                     let failed = (&exit, prepared.spec.directory.as_path());

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
+use lanewright_agents::diagnose::of_wrong_version;
 use lanewright_agents::runner::{Stream, StreamItem};
 use lanewright_model::job::TAIL_LINES;
 use lanewright_model::safe_text::last_shown;
@@ -35,8 +36,8 @@ impl Executor {
             exit.tail = tail.into();
         }
         // A program that does not know an argument prints its help behind the reason.
-        let said = if transcript.shows_no_work() { first_of_the_program } else { Vec::new() };
-        (Some(transcript), said.into_iter().chain(of_the_program).collect())
+        let first = of_wrong_version(runner, first_of_the_program);
+        (Some(transcript), first.into_iter().chain(of_the_program).collect())
     }
 
     pub(super) fn last_words(&self, job: &JobId, count: usize) -> Vec<String> {
