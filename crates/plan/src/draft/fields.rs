@@ -19,6 +19,11 @@ pub(crate) fn plan(mut root: Node, faults: &Faults<'_>) -> Option<PlanDraft> {
     Fields::new(root, owner, keys, faults)?.table()
 }
 
+/// Whether a plan has such a key itself.
+pub(crate) fn has_key(name: &str) -> bool {
+    PlanDraft::keys().iter().any(|key| key.name == name)
+}
+
 /// The entries of a table that are not read yet.
 pub(super) struct Fields<'a> {
     owner: String,

@@ -24,6 +24,11 @@ pub struct ConfigFile {
 /// Settings that belong to one run, one session or one command.
 pub(super) const NOT_IN_FILES: &[&str] = &["log_path", "allow_unknown", "session_id"];
 
+/// The setting of that name, if files may have it.
+pub(crate) fn in_files(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name && !NOT_IN_FILES.contains(&key.name))
+}
+
 /// The layer that `file` makes, and what is wrong with it, in the order of the file. With `allow_unknown`, keys that are
 /// not known are warnings. The names are those of runners in `fallback`, which another file may describe.
 pub(super) fn read(

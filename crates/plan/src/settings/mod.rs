@@ -19,6 +19,7 @@ pub mod value;
 pub use crate::diagnostic::Severity;
 pub use fault::{Fault, Faults, FilePosition, nearest};
 pub use file::ConfigFile;
+pub(crate) use file::in_files;
 pub use invocation::{Environment, Invocation, absolute};
 pub use key::Key;
 pub use lanewright_model::Progress;
