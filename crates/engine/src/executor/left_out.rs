@@ -30,11 +30,15 @@ impl Executor {
         (!new.is_empty()).then(|| self.note(lane, format!("{LEFT_OUT}{}; {}, {redo}", names(&new), remedy(&new))))
     }
 
-    /// What was reported for the lane.
+    /// What was reported for the lane, as far as a message names it.
     pub(super) fn reported_left_out(&self, lane: LaneIndex) -> Vec<String> {
         let id = self.id(lane);
         let reported = self.left_out.0.lock().unwrap_or_else(PoisonError::into_inner);
-        reported.iter().filter(|((of, _), _)| *of == id).map(|(_, it)| it.to_string()).collect()
+        let mut found = reported.iter().filter(|((of, _), _)| *of == id).map(|(_, it)| it.to_string());
+        let mut named: Vec<String> = found.by_ref().take(NAMED).collect();
+        let more = found.count();
+        named.extend((more > 0).then(|| format!("{more} more")));
+        named
     }
 
     /// Why the work of the lane has no file at `path`, if one was left out of it, with what has it committed.

@@ -322,7 +322,7 @@ impl Executor {
         let task = &who.tasks[worker.task];
         let base = lane_state.base().unwrap_or(&self.facts.base_commit);
         let head = worker.head.as_ref().or(lane_state.head()).unwrap_or(base);
-        // Of one that an outage kept from its work they are the outage.
+        // One that an outage kept from its work says only that.
         let was_out = |number: &u32| worker.past.iter().any(|it| it.attempt == *number && it.failure.kind.is_outage());
         let before = (1..job.number).rev().find(|number| !was_out(number));
         let last_words = before.map(|number| self.last_words(&JobId { number, ..job.clone() }, LAST_WORDS));
