@@ -12,6 +12,9 @@ fn lanes(env: &TestEnv, names: &[&str], script: &str) {
     env.plan(&format!("[defaults]\nrunner = \"x\"\n{}", names.iter().map(lane).collect::<String>()));
 }
 
+/// Each lane begins before the first of `A` and `B` fails, as it might not where its worktree takes longer.
+const TOGETHER: &str = "touch $SCRATCH/$LANEWRIGHT_LANE; wait-for A; wait-for B\n";
+
 const WORK: &str = "echo done > $LANEWRIGHT_LANE.txt\n";
 
 /// The attempts that began while the runner was paused.
@@ -32,9 +35,11 @@ fn probes(env: &TestEnv) -> usize {
 fn one_attempt_finds_out_for_all_lanes_that_a_service_is_available_again() {
     let env = TestEnv::new();
     // The first six and two of those that find out are refused.
+    let all = "for lane in A B C D E F; do wait-for $lane; done";
+    let begun = format!("touch $SCRATCH/$LANEWRIGHT_LANE; {all}\n");
     let closed = "mkdir $SCRATCH/start.$LANEWRIGHT_LANE.$LANEWRIGHT_ATTEMPT\n\
                   [ $(ls -d $SCRATCH/start.* | wc -l) -le 8 ] && { echo 'HTTP 429, retry after 1 ms'; exit 1; }\n";
-    lanes(&env, &["A", "B", "C", "D", "E", "F"], &format!("{closed}{WORK}"));
+    lanes(&env, &["A", "B", "C", "D", "E", "F"], &format!("{begun}{closed}{WORK}"));
     env.execute(&["--max-parallel", "6"]).exits(0).says(&["waiting for x until", "x is available again"]);
     assert_eq!(probes(&env), 3);
     assert_eq!(env.events("retry_planned").len(), 8, "none of them counts as a retry");
@@ -48,7 +53,7 @@ fn a_pause_outlives_the_process_and_is_shown() {
         &env,
         &["A", "B"],
         &format!(
-            "[ -e $SCRATCH/open ] || {{ echo \"You've hit your usage limit. Try again in 5 hours.\"; exit 1; }}\n{WORK}"
+            "{TOGETHER}[ -e $SCRATCH/open ] || {{ echo \"You've hit your usage limit. Try again in 5 hours.\"; exit 1; }}\n{WORK}"
         ),
     );
     let mut run = env.start(&["--max-parallel", "2"]);
