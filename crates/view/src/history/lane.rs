@@ -97,8 +97,8 @@ pub struct LaneFacts {
     pub retries: Vec<Retry>,
     /// No agent starts before this moment, after a failure.
     pub delayed_until: Option<Timestamp>,
-    /// Since when the runner for which it waited last can work again.
-    pub(super) runner_available: Option<Timestamp>,
+    /// Since when the runner was paused for which it waited last, and since when that can work again.
+    pub(super) last_pause: Option<(Timestamp, Timestamp)>,
     /// The last failure, repaired or not.
     pub last_failure: Option<FailureView>,
     pub failures: Vec<FailureView>,

@@ -198,9 +198,9 @@ impl RunHistory {
                 let waited = self.waiting_for_runners(&record.event);
                 self.run.apply(record);
                 self.apply_to_lanes(&record.event);
-                for index in waited {
+                for (index, since) in waited {
                     if !self.waits_for_runner(&self.lanes[index]) {
-                        self.lanes[index].runner_available = Some(record.at);
+                        self.lanes[index].last_pause = Some((since, record.at));
                     }
                 }
             }
@@ -259,8 +259,9 @@ impl RunHistory {
         let lane = &self.lanes[index];
         let merged = lane.depends_on.iter().filter_map(|id| self.lane(id).filter(|lane| lane.merge_commit.is_some()));
         let ready = merged.filter_map(|lane| lane.finished).chain(self.run.begun).max();
-        let is_paused = self.waits_for_runner(lane);
-        let mut waits = waits::ended_waits(&record.event, lane, ready, is_paused, record.at);
+        let paused = self.pause_of(lane).filter(|_| self.waits_for_runner(lane));
+        let pause = paused.map(|pause| (pause.since, record.at)).or(lane.last_pause);
+        let mut waits = waits::ended_waits(&record.event, lane, ready, (pause, paused.is_some()), record.at);
         waits.extend(self.run.merge_queue.apply(&lane.id, &record.event, record.at));
         self.run.waits.extend(waits.into_iter().filter(|wait| wait.from < wait.until));
     }

@@ -146,29 +146,29 @@ impl RunHistory {
         matches!(self.waiting_for(lane), Some(WaitingFor::Runner { .. }))
     }
 
-    /// The lanes that wait for a runner, where the event may end that.
-    pub(super) fn waiting_for_runners(&self, event: &Event) -> Vec<usize> {
+    /// The lanes that wait for a runner, where the event may end that, each with the moment since which it is paused.
+    pub(super) fn waiting_for_runners(&self, event: &Event) -> Vec<(usize, Timestamp)> {
         let may_end = matches!(event, Event::RunnerPaused { .. } | Event::RunnerContinued { .. });
         let all = self.lanes().iter().enumerate().filter(|(_, lane)| may_end && self.waits_for_runner(lane));
-        all.map(|(index, _)| index).collect()
+        all.filter_map(|(index, lane)| Some((index, self.pause_of(lane)?.since))).collect()
     }
 
     /// The pause that keeps the lane from its next attempt, also where the run has stopped.
     pub(super) fn pause_ahead_of(&self, lane: &LaneHistory) -> Option<&PauseView> {
-        let is_kept = lane.state == LaneState::Stopped || self.waits_for_runner(lane);
+        let is_kept = lane.state == LaneState::Stopped && !lane.stopping || self.waits_for_runner(lane);
         self.pause_of(lane).filter(|_| is_kept)
     }
 
-    /// The paused runners that lanes need next, each in words: `waiting for claude until 03:00 (2h 10m), 4 lanes`, of a run that has
-    /// ended `claude is paused until 03:00 (2h 10m), 4 lanes`.
-    pub(crate) fn awaited_runners(&self, now: LocalTime) -> impl Iterator<Item = (&PauseView, String)> {
+    /// The paused runners that lanes need next, each in words: `waiting for claude until 03:00 (2h 10m), 4 lanes`, or if no process
+    /// works on the run `claude is paused until 03:00 (2h 10m), 4 lanes`.
+    pub(crate) fn awaited_runners(&self, now: LocalTime, held: bool) -> impl Iterator<Item = (&PauseView, String)> {
         self.run.pauses.iter().filter_map(move |pause| {
             let needs = |lane: &&LaneHistory| self.pause_ahead_of(lane).is_some_and(|it| it.account == pause.account);
             let lanes = self.lanes().iter().filter(needs).count();
-            let what = match self.run.finished {
+            let what = match held && self.run.finished.is_none() {
                 _ if lanes == 0 => return None,
-                Some(_) => pause.describe(now)?,
-                None => format!("waiting for {}{}", pause.name(), now.until(pause.until?)),
+                false => pause.describe(now)?,
+                true => format!("waiting for {}{}", pause.name(), now.until(pause.until?)),
             };
             Some((pause, format!("{what}, {}", counted(lanes, "lane"))))
         })
@@ -177,11 +177,13 @@ impl RunHistory {
 
 #[cfg(test)]
 mod tests {
+    use lanewright_model::event::StopReason;
     use lanewright_model::plan::PlanParts;
     use lanewright_model::testing::*;
     use lanewright_model::{CommandLine, Failure, FailureKind, Lane, Outage, Plan};
 
     use super::*;
+    use crate::history::waits::WaitReason;
 
     /// A lane of agents, each with its round, its account and whether it is a candidate.
     fn plan_of(agents: &[(&str, Round, &str, bool)]) -> Plan {
@@ -220,7 +222,8 @@ mod tests {
 
     fn awaited(plan: &Plan, story: &Story) -> Option<String> {
         let history = RunHistory::for_plan(plan).after(&story.records);
-        let words: Vec<String> = history.awaited_runners(LocalTime::utc(at(5400))).map(|(_, words)| words).collect();
+        let words: Vec<String> =
+            history.awaited_runners(LocalTime::utc(at(5400)), true).map(|(_, words)| words).collect();
         let account = history.pause_of(&history.lanes()[0]).map(|pause| pause.account.clone());
         let until = at(9000).0.format("%H:%M");
         let line = account.iter().map(|account| format!("waiting for {account} until {until} (1h 00m), 1 lane"));
@@ -241,6 +244,48 @@ mod tests {
             let given_up = story.then(phase("a1", AgentPhase::Failed, AgentPhase::Abandoned));
             assert_eq!(awaited(&plan, &given_up).as_deref(), Some("lim"));
         }
+    }
+
+    #[test]
+    fn a_pause_is_not_waited_for_without_a_process_or_by_a_stopped_lane() {
+        let plan = plan_of(&[("a1", Round::Implementation, "lim", false)]);
+        let story = failed(at_work(), "a1", FailureKind::Quota).then(paused("lim"));
+        let words = |story: &Story, held: bool, moment: i64| -> Vec<String> {
+            let history = RunHistory::for_plan(&plan).after(&story.records);
+            history.awaited_runners(LocalTime::utc(at(moment)), held).map(|(_, words)| words).collect()
+        };
+        let until = at(9000).0.format("%H:%M").to_string();
+        assert_eq!(words(&story, false, 5400), [format!("lim is paused until {until} (1h 00m), 1 lane")]);
+        assert_eq!(words(&story, false, 9001), [""; 0]);
+        assert_eq!(words(&story, true, 9001), ["waiting for lim, 1 lane"]);
+        let lane = Some(lane("SL-1"));
+        let stopped = story.then(Event::StopRequested { lane, reason: StopReason::Request, force: false });
+        assert_eq!(words(&stopped, true, 5400), [""; 0]);
+    }
+
+    #[test]
+    fn lane_waits_for_a_place_before_and_after_the_pause() {
+        let plan = plan_of(&[("a1", Round::Implementation, "lim", false)]);
+        let outage = Outage::new(OutageKind::Quota, "429");
+        let begun = Story::begun();
+        let since = begun.now();
+        let story = begun.wait(10);
+        let pause = |since: Timestamp| Event::RunnerPaused {
+            account: "lim".into(),
+            outage: outage.clone(),
+            since,
+            until: Some(since.plus(std::time::Duration::from_secs(90))),
+        };
+        let paused = story.now();
+        let story = story.then(pause(paused)).wait(20).then(Event::RunnerContinued { account: "lim".into() }).wait(30);
+        let history = RunHistory::for_plan(&plan).after(&story.opened("SL-1", 1).records);
+        let waits = history.run.waits.iter().map(|wait| (wait.reason, wait.until.since(wait.from).as_secs()));
+        let waits: Vec<_> = waits.collect();
+        assert!(since < paused && waits.len() >= 3, "{waits:?}");
+        let [before, runner, after] = [&waits[0], &waits[1], &waits[2]];
+        assert!(before.0 == WaitReason::Place && (10..15).contains(&before.1), "{waits:?}");
+        assert!(runner.0 == WaitReason::Runner && (20..25).contains(&runner.1), "{waits:?}");
+        assert!(after.0 == WaitReason::Place && (30..35).contains(&after.1), "{waits:?}");
     }
 
     #[test]

@@ -38,48 +38,58 @@ lanewright_model::word_enum! {
     }
 }
 
-/// What `lane`, before the event is applied, has waited for until now. `ready`: since when it could have begun; `is_paused`: whether
-/// it waits for a runner.
+/// What `lane`, before the event is applied, has waited for until now. `ready`: since when it could have begun; `pause`: since when
+/// and until when the runner for which it waited last was paused; `is_paused`: it is until now.
 pub(super) fn ended_waits(
     event: &Event,
     lane: &LaneHistory,
     ready: Option<Timestamp>,
-    is_paused: bool,
+    (pause, is_paused): (Option<(Timestamp, Timestamp)>, bool),
     until: Timestamp,
 ) -> Vec<Wait> {
     let wait = |agent: Option<&AgentName>, reason, from: Option<Timestamp>, until| {
         Some(Wait { lane: lane.id.clone(), agent: agent.cloned(), reason, from: from?, until })
     };
-    // Once the pause of its runner is over, it waits for a place.
-    let available =
-        |since: Timestamp| if is_paused { until } else { lane.runner_available.unwrap_or(since).max(since) };
+    // Before the pause of its runner, and once that is over, it waits for a place.
+    let paused = |since: Timestamp| {
+        let (from, to) = pause.unwrap_or((since, since));
+        (from.min(until).max(since), to.min(until).max(since))
+    };
+    let waits_of = |agent: Option<&AgentName>, ready: Timestamp| {
+        let (from, to) = paused(ready);
+        [
+            wait(agent, WaitReason::Place, Some(ready), from),
+            wait(agent, WaitReason::Runner, Some(from), to),
+            wait(agent, WaitReason::Place, Some(to), until),
+        ]
+    };
+    let retry = |last: Timestamp| lane.delayed_until.map_or(last, |moment| moment.min(until).max(last));
     let waits = match event {
-        Event::LaneMoved { from: LaneStage::Waiting, .. } => {
-            let runner = ready.map(available);
-            [
-                wait(None, WaitReason::Runner, ready, runner.unwrap_or(until)),
-                wait(None, WaitReason::Place, runner, until),
-                None,
-            ]
-        }
+        Event::LaneMoved { from: LaneStage::Waiting, .. } => ready.map(|ready| waits_of(None, ready).to_vec()),
         Event::LaneClaimed { .. } | Event::PlacementEnded { .. } => {
             let awaited = lane.elsewhere().filter(|placement| placement.claimed.is_none());
-            [wait(None, WaitReason::Executor, awaited.map(|placement| placement.offered), until), None, None]
+            Some(vec![wait(None, WaitReason::Executor, awaited.map(|placement| placement.offered), until)])
         }
-        Event::GateAnswered { .. } => [wait(None, WaitReason::Person, lane.last, until), None, None],
-        Event::JobPlanned { job, .. } if job.is_attempt() => {
-            let Some(last) = lane.last else { return Vec::new() };
-            let retry = lane.delayed_until.map_or(last, |moment| moment.min(until).max(last));
-            let (agent, runner) = (job.agent(), available(retry));
-            [
-                wait(agent, WaitReason::Retry, Some(last), retry),
-                wait(agent, WaitReason::Runner, Some(retry), runner),
-                wait(agent, WaitReason::Place, Some(runner), until),
-            ]
+        Event::GateAnswered { .. } => Some(vec![wait(None, WaitReason::Person, lane.last, until)]),
+        Event::JobPlanned { job, .. } if job.is_attempt() => lane.last.map(|last| {
+            let retried = [wait(job.agent(), WaitReason::Retry, Some(last), retry(last))];
+            [&retried[..], &waits_of(job.agent(), retry(last))].concat()
+        }),
+        Event::StopRequested { .. }
+        | Event::LaneFailed { .. }
+        | Event::LaneBlocked { .. }
+        | Event::LaneSkipped { .. }
+        | Event::LaneRolledBack { .. }
+            if is_paused =>
+        {
+            lane.last.map(|last| {
+                let (from, to) = paused(retry(last));
+                vec![wait(None, WaitReason::Runner, Some(from), to)]
+            })
         }
-        _ => return Vec::new(),
+        _ => None,
     };
-    waits.into_iter().flatten().collect()
+    waits.into_iter().flatten().flatten().collect()
 }
 
 /// The lanes that are to be merged, each with the moment since which it is queued.

@@ -89,7 +89,7 @@ fn sentence(record: &Record, history: &RunHistory, offset: FixedOffset) -> Optio
     match &record.event {
         Event::RunStarted(started) => run_started(started),
         Event::RunResumed { number, message, .. } => {
-            let waits = history.awaited_runners(now).filter(|(pause, _)| pause.until > Some(record.at));
+            let waits = history.awaited_runners(now, true).filter(|(pause, _)| pause.until > Some(record.at));
             let waits: String = waits.map(|(_, words)| format!("; {words}")).collect();
             lasting(Plain, format!("run resumed (number {number}){}{waits}", after_colon(message)))
         }
@@ -428,7 +428,7 @@ fn retry_planned(level: RetryLevel, wait: Duration, checkpoint: &Checkpoint, was
 
 fn runner_paused(history: &RunHistory, account: &str, outage: &Outage, now: LocalTime) -> Option<Line> {
     let name = headline(account, 40);
-    let waits = history.awaited_runners(now).find(|(pause, _)| pause.account == account).map(|(_, words)| words);
+    let waits = history.awaited_runners(now, true).find(|(pause, _)| pause.account == account).map(|(_, words)| words);
     let pause = || history.run.pauses.iter().find(|pause| pause.account == account)?.describe(now);
     let what = waits.or_else(pause).unwrap_or_else(|| match outage.kind {
         OutageKind::Refused => format!("{name} cannot work"),

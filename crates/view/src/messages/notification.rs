@@ -88,7 +88,9 @@ impl Notifications {
             Event::RunnerPaused { account, outage, until: Some(until), .. } if until.since(record.at) >= LONG_WAIT => {
                 let now = LocalTime { at: record.at, offset: self.offset };
                 // A lane may wait for another runner now, because this one was its fallback.
-                let waits: Vec<String> = history.awaited_runners(now).map(|(_, words)| words).collect();
+                let (own, others): (Vec<_>, Vec<_>) =
+                    history.awaited_runners(now, true).partition(|(pause, _)| pause.account == *account);
+                let waits: Vec<String> = own.into_iter().chain(others).map(|(_, words)| words).collect();
                 let what = match waits.is_empty() {
                     true => format!("continues; {} is paused{}", headline(account, 40), now.until(*until)),
                     false => format!("is {}", waits.join("; ")),

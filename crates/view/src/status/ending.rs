@@ -288,7 +288,7 @@ fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
     took.extend(history.spent());
     let mut lines: Vec<String> = header::folded(&words, width).iter().map(|line| styles.paint(tone, line)).collect();
     lines.extend(wrapped(&took.join(header::GAP), width));
-    lines.extend(history.awaited_runners(summary.now).map(|(_, words)| cut(&words, width)));
+    lines.extend(history.awaited_runners(summary.now, summary.held).map(|(_, words)| cut(&words, width)));
     lines.extend(interfaces::summary(&interfaces(history)).iter().flat_map(|gates| wrapped(gates, width)));
     lines
 }

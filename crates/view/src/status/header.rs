@@ -29,10 +29,10 @@ pub(crate) fn subject(history: &RunHistory, others: &[String], cells: usize) -> 
 }
 
 /// `5/8 lanes`, the time, tokens and cost, and how long it will take if that can be said, the most important first.
-pub(crate) fn progress(history: &RunHistory, until: Timestamp, now: LocalTime) -> Vec<String> {
+pub(crate) fn progress(history: &RunHistory, held: bool, until: Timestamp, now: LocalTime) -> Vec<String> {
     let all = history.lanes().iter().filter(|lane| lane.state != LaneState::Skipped).count();
     let mut words = vec![format!("{}/{all} lanes", history.done())];
-    words.extend(history.awaited_runners(now).map(|(_, words)| words));
+    words.extend(history.awaited_runners(now, held).map(|(_, words)| words));
     words.extend(history.elapsed(until).map(short));
     words.extend(history.spent());
     words
@@ -51,7 +51,7 @@ pub(crate) fn left(history: &RunHistory, now: Timestamp) -> Option<String> {
 pub fn header(history: &RunHistory, now: LocalTime, cells: usize) -> String {
     let mut words = vec![history.run.phase.as_ref().map_or("run", PhaseId::as_str).to_owned()];
     words.extend(history.run.stop.map(|_| "stopping".to_owned()));
-    words.extend(progress(history, now.at, now));
+    words.extend(progress(history, true, now.at, now));
     words.extend(left(history, now.at));
     fitting(&words, cells)
 }

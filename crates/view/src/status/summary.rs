@@ -191,7 +191,7 @@ pub(crate) fn headline(
     width: usize,
 ) -> Vec<String> {
     let mut words = vec![qualified(history, held)];
-    words.extend(header::progress(history, until, now));
+    words.extend(header::progress(history, held, until, now));
     words.insert(0, header::subject(history, &words[..2.min(words.len())], width));
     words.extend(header::left(history, until).filter(|_| held));
     words.extend(history.run.run_id().map(|run| format!("run {run}")));

@@ -382,7 +382,10 @@ pub(super) fn note_budgets(within: &RepositoryContext, plan: &Plan, runs: &dyn F
     if !names.is_empty() {
         let names: Vec<String> = names.into_iter().collect();
         let message = format!("`max_cost` does not limit runners that report no cost: {}", listed(&names, NAMED));
-        within.context.printer.warning(message, &["limit their tokens: `max_tokens`".to_owned()]);
+        within
+            .context
+            .printer
+            .warning(message, &["to limit their tokens, where they report these: `max_tokens`".to_owned()]);
     }
 }
 

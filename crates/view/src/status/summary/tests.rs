@@ -267,11 +267,12 @@ fn rest_of_a_pause_is_counted_to_its_end_whether_or_not_the_run_is_active() {
     let (outage, until) = (lanewright_model::Outage::new(lanewright_model::OutageKind::Quota, "429"), Some(at(7270)));
     let pause = Event::RunnerPaused { account: "true".to_owned(), outage, since: at(70), until };
     let story = Story::begun().opened("SL-SCHEMA", 1).job(&job).exited(&job, 1).then(pause).wait(3600);
-    for (story, words) in [
-        (story.clone(), "waiting for true until 12:01 (59m 57s), 1 lane"),
-        (story.clone().finished(RunOutcome::Stopped, 130), "true is paused until 12:01 (59m 56s), 1 lane"),
+    for (story, held, words) in [
+        (story.clone(), true, "waiting for true until 12:01 (59m 57s), 1 lane"),
+        (story.clone(), false, "true is paused until 12:01 (59m 57s), 1 lane"),
+        (story.clone().finished(RunOutcome::Stopped, 130), false, "true is paused until 12:01 (59m 56s), 1 lane"),
     ] {
-        let summary = summary(&story, false);
+        let summary = summary(&story, held);
         let ending = crate::status::ending::ending(&summary, &program(), &|_| Vec::new(), 99, Styles::plain());
         for shown in [summary.render(120, Styles::plain()), ending] {
             assert!(shown.contains(words), "{shown}");
