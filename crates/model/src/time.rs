@@ -67,7 +67,7 @@ impl LocalTime {
         Self { at, offset: Utc.fix() }
     }
 
-    /// How people read that something lasts to `moment`: ` until 03:00 (2h 10m)`, with the date if it is not within [`DAY`]. Empty
+    /// How people read that something lasts to `moment`: ` until 03:00 (2h 10m)`, with the date if it is not within 20 hours. Empty
     /// once the moment has come.
     pub fn until(self, moment: Timestamp) -> String {
         let rest = moment.since(self.at);

@@ -228,7 +228,7 @@ impl RunHistory {
         *self.run.used_by.entry(runner).or_default() += usage;
     }
 
-    /// What agents used, in words: `34.5k tokens`, and [`Self::price`].
+    /// What agents used, in words: `34.5k tokens`, and `$0.0267 + codex 12.8k tokens (no price)`.
     pub fn spent(&self) -> Vec<String> {
         let tokens = Usage { cost: None, ..self.run.used }.spent();
         tokens.into_iter().chain(self.price().filter(|_| self.run.used.cost > Some(Dollars::default()))).collect()
