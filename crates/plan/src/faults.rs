@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use super::diagnostic::{Diagnostic, Severity};
+use super::settings;
 use super::source_text::{SourceText, Span};
-use super::{draft, settings};
 
 /// How many faults of each severity are listed; a plan with more has one cause for most of them.
 const MAX_LISTED: usize = 200;
@@ -55,10 +55,15 @@ impl<'a> Faults<'a> {
     }
 
     /// Notes a key that `owner` does not have; the help suggests one of `known`.
-    pub(super) fn unknown_key(&self, span: Span, owner: &str, key: &str, known: &[&str]) {
+    pub(super) fn unknown_key(
+        &self,
+        span: Span,
+        owner: &str,
+        key: &str,
+        (known, setting): (&[&str], Option<&settings::Key>),
+    ) {
         let ignored = if self.unknown_keys == Severity::Warning { "; it is ignored" } else { "" };
         let message = format!("{owner} has no key {}{ignored}", quoted(key));
-        let setting = settings::in_files(key).filter(|_| !draft::has_key(key));
         let help = match (setting, nearest(key, known.iter().copied())) {
             (Some(setting), _) => {
                 let flag = setting.flags.first().map(|flag| format!(", or use {flag}")).unwrap_or_default();

@@ -6,6 +6,7 @@ use super::keys::{Field, Key, Shape, Table};
 use super::matrix;
 use super::values::FromNode;
 use crate::faults::Faults;
+use crate::settings::in_files;
 use crate::source_text::{At, Span};
 use crate::tree::{Node, TableEntry, Value};
 
@@ -17,11 +18,6 @@ pub(crate) fn plan(mut root: Node, faults: &Faults<'_>) -> Option<PlanDraft> {
     }
     let (keys, owner) = (PlanDraft::keys().iter().collect(), PlanDraft::OWNER.to_owned());
     Fields::new(root, owner, keys, faults)?.table()
-}
-
-/// Whether a plan has such a key itself.
-pub(crate) fn has_key(name: &str) -> bool {
-    PlanDraft::keys().iter().any(|key| key.name == name)
 }
 
 /// The entries of a table that are not read yet.
@@ -68,7 +64,9 @@ impl<'a> Fields<'a> {
         let table = T::read(&mut self);
         let known: Vec<&str> = self.keys.iter().map(|key| key.name).collect();
         for entry in self.entries.iter().filter(|entry| !entry.key.value.starts_with("x-")) {
-            self.faults.unknown_key(entry.key.span, &self.owner, &entry.key.value, &known);
+            let name = &entry.key.value;
+            let setting = in_files(name).filter(|_| PlanDraft::keys().iter().all(|key| key.name != name));
+            self.faults.unknown_key(entry.key.span, &self.owner, name, (&known, setting));
         }
         (!self.useless).then_some(table)
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::settings::value::words;
 use crate::source_text::{At, Span, value};
 use fields::Fields;
-pub(super) use fields::{has_key, plan as from_tree};
+pub(super) use fields::plan as from_tree;
 use keys::Shape::{
     Candidates, Command, Commands, Dollars as Money, Duration as Time, Env, Flag, FullText, Id, Ids, Matrix, Number,
     Pools, Table as Nested, Tables, Text, Texts, Word, Words,
