@@ -18,7 +18,6 @@ use lanewright_model::time::exact;
 
 use crate::command::{Git, ProgramError, Result, io_error, nul_separated, path_text};
 use crate::fast::libgit2::{self, IndexEntry};
-use crate::query::left_out::is_in_environment;
 use crate::query::{differing_from_head, has_real_parents, ignored_if_new, ignored_there, index_entries, split_tab};
 use crate::repo::{Repository, git_directory, place_of_hook};
 
@@ -149,11 +148,12 @@ const LEAST_DISTINCT: u64 = 32;
 
 /// Notes that `paths` were copied from the worktree `from`, those that are true now and else earlier, so that no commit of an
 /// agent's work holds them as they are, also if the agent changes what git ignores. Of many, those that are least deep: what
-/// is in trees of thousands of files is left out or is no secret.
+/// is in trees of thousands of files is left out or is no secret, as what `is_installed` is.
 pub(crate) fn note_copied<'p>(
     from: &Path,
     worktree: &Path,
     paths: impl Iterator<Item = (&'p [u8], bool)>,
+    is_installed: impl Fn(&[u8]) -> bool,
 ) -> Result<()> {
     let mut copied = noted(worktree, COPIED)?;
     // The user may have changed the others in the meantime.
@@ -172,11 +172,8 @@ pub(crate) fn note_copied<'p>(
     let tracked = index_entries(worktree)?;
     let tracked: HashSet<git2::Oid> = tracked.iter().filter_map(|entry| entry.object).collect();
     let is_distinct = |(path, blob): &(Vec<u8>, String)| {
-        if is_in_environment(path) {
-            return false;
-        }
         let size = fs::symlink_metadata(from.join(OsStr::from_bytes(path))).map_or(0, |file| file.len());
-        size >= LEAST_DISTINCT && blob.parse().is_ok_and(|blob| !tracked.contains(&blob))
+        !is_installed(path) && size >= LEAST_DISTINCT && blob.parse().is_ok_and(|blob| !tracked.contains(&blob))
     };
     distinct.extend(known.clone().into_iter().filter(is_distinct));
     note(worktree, DISTINCT, &distinct)?;

@@ -13,6 +13,7 @@ use lanewright_model::ownership::Ownership;
 use lanewright_model::text::counted;
 
 use crate::command::{GitError, Result, io_error, nul_separated, path_text};
+use crate::query::left_out::is_in_environment;
 use crate::query::{has_real_parents, ignored_there, note_copied};
 use crate::repo::Repository;
 
@@ -93,7 +94,8 @@ pub fn copy_ignored(
         }
     }
     let now: BTreeSet<&PathBuf> = copied.files.iter().collect();
-    note_copied(main, worktree, wanted.iter().map(|path| (path.as_os_str().as_bytes(), now.contains(path))))?;
+    let noted = wanted.iter().map(|path| (path.as_os_str().as_bytes(), now.contains(path)));
+    note_copied(main, worktree, noted, is_in_environment)?;
     Ok(copied)
 }
 
