@@ -463,12 +463,18 @@ fn manifests_that_name_the_checkout_block() {
     assert_eq!(env.file_at("main", "priv/check"), "exit 0");
 }
 
-#[test]
-fn manifest_that_an_agent_leads_to_the_checkout_fails_its_attempt() {
+/// A module that expects another one in `priv`, with a check in it that passes.
+fn with_module() -> TestEnv {
     let env = TestEnv::new();
     env.write("repo/priv/check", "exit 0\n");
     env.write("repo/go.mod", "module x\n\nreplace priv => ./priv\n");
     env.commit("a module");
+    env
+}
+
+#[test]
+fn manifest_that_an_agent_leads_to_the_checkout_fails_its_attempt() {
+    let env = with_module();
     let absolute = env.path("repo/priv").display().to_string();
     env.plan(&format!(
         "[[lane]]\nid = \"A\"\nretries = 1\ncommand = '''echo a > a; \
@@ -489,10 +495,7 @@ fn manifests_that_lead_to_the_checkout_in_other_ways_fail_attempts() {
         "mv go.mod other.txt; sed -i \"s#[.]/priv#$SCRATCH/../repo/priv#\" other.txt; ln -s other.txt go.mod",
         "ln -s $SCRATCH/../repo/priv p; sed -i \"s#[.]/priv#./p#\" go.mod",
     ] {
-        let env = TestEnv::new();
-        env.write("repo/priv/check", "exit 0\n");
-        env.write("repo/go.mod", "module x\n\nreplace priv => ./priv\n");
-        env.commit("a module");
+        let env = with_module();
         env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 0\ncommand = '''{change}; echo exit 1 > priv/check'''\n"));
         env.execute(&[]).exits(1).says(&["go.mod:3 names ", "write a relative path that stays in the worktree"]);
     }
@@ -501,10 +504,7 @@ fn manifests_that_lead_to_the_checkout_in_other_ways_fail_attempts() {
 /// The next attempt of an agent that was stopped corrects what it wrote; its worktree is no checkout of the user's.
 #[test]
 fn manifest_of_a_stopped_agent_does_not_block() {
-    let env = TestEnv::new();
-    env.write("repo/priv/check", "exit 0\n");
-    env.write("repo/go.mod", "module x\n\nreplace priv => ./priv\n");
-    env.commit("a module");
+    let env = with_module();
     let absolute = env.path("repo/priv").display().to_string();
     env.plan(&format!(
         "[[lane]]\nid = \"A\"\nretries = 1\ncommand = '''echo a > a; if [ -e $SCRATCH/wrote ]; then \

@@ -63,6 +63,7 @@ pub struct LocalTime {
 }
 
 impl LocalTime {
+    /// The moment, for where no zone of a user is known.
     pub fn utc(at: Timestamp) -> Self {
         Self { at, offset: Utc.fix() }
     }
