@@ -17,6 +17,10 @@ const USERS_TURN: &[&str] = &["cannot be kept", "the user is in the way", "git o
 /// Far more than a run that ends needs.
 const MOST_RESUMES: u32 = 1_000;
 
+/// After so many resumes people who have answered leave failed lanes out of the next one: each gives these fresh retries, so
+/// that two lanes that keep failing could make people answer and resume without end.
+const PATIENCE: u32 = 50;
+
 /// How often a run is disturbed, and the limits that it has at first.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Disturbances {
@@ -197,10 +201,16 @@ impl Simulation {
     }
 
     fn resume(&mut self, records: Vec<Record>) -> Result<(), String> {
-        self.resume_with(records, None)
+        self.resume_with(records, None, Vec::new())
     }
 
-    fn resume_with(&mut self, mut records: Vec<Record>, budget: Option<Budget>) -> Result<(), String> {
+    /// `only`: the lanes that go on; empty: all, or some of them by chance.
+    fn resume_with(
+        &mut self,
+        mut records: Vec<Record>,
+        budget: Option<Budget>,
+        only: Vec<LaneId>,
+    ) -> Result<(), String> {
         if self.left.rollbacks > 0 && self.world.dice.roll(3) == 0 {
             self.left.rollbacks -= 1;
             match self.left.whole_rollbacks {
@@ -236,7 +246,7 @@ impl Simulation {
         if self.left.losses > 0 && self.world.lose_a_branch(&state) {
             self.left.losses -= 1;
         }
-        let lanes = self.some_lanes();
+        let lanes = if only.is_empty() { self.some_lanes() } else { only };
         let by_hand = self.commit_by_hand(&state, &lanes);
         self.run_loop = RunLoop::new(Memory::of(records, next, bug), state);
         let resumed = Event::RunResumed {
@@ -384,7 +394,7 @@ impl Simulation {
             }
         }
         self.world.watch.fail_fast &= !failed_fast;
-        self.resume_with(records, is_over_budget.then(Budget::default))?;
+        self.resume_with(records, is_over_budget.then(Budget::default), Vec::new())?;
         Ok(true)
     }
 
@@ -392,7 +402,14 @@ impl Simulation {
     fn answer_and_resume(&mut self) -> Result<bool, String> {
         let asked = self.answer_people()?;
         if asked {
-            self.resume(self.durable())?;
+            let state = self.run_loop.state();
+            let is_out = |lane: &LaneIndex| matches!(state.lane(*lane).end(), Some(LaneEnd::Failed(_)));
+            let left = state.plan().indices().filter(|lane| !is_out(lane));
+            let only = match state.resumes() > PATIENCE {
+                true => left.map(|lane| state.plan().lane(lane).id.clone()).collect(),
+                false => Vec::new(),
+            };
+            self.resume_with(self.durable(), None, only)?;
         }
         Ok(asked)
     }

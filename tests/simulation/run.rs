@@ -120,10 +120,6 @@ const SLOW: i64 = 300;
 
 const MAX_PARALLEL: u32 = 3;
 
-/// After so many resumes people answer while the run continues: each resume gives failed lanes fresh retries, so that two
-/// lanes that keep failing could make people answer and resume without end.
-const PATIENCE: u32 = 50;
-
 impl Simulation {
     pub fn new(case: &Case, story: Story) -> Self {
         let (seed, plan, bug) = (case.seed, case.plan.clone(), case.bug);
@@ -195,7 +191,7 @@ impl Simulation {
             let deed = self.world.let_user_act();
             self.story.note(self.world.now, || format!("the user acts: {deed:?}"));
         }
-        if self.answered_live || self.run_loop.state().resumes() > PATIENCE {
+        if self.answered_live {
             self.answer_people()?;
         }
         if self.run_loop.state().finished().is_some() {

@@ -10,8 +10,20 @@ use std::thread;
 pub const VARIABLE: &str = "LANEWRIGHT_SEEDS";
 
 /// Seeds that a rule of the scheduler, or an invariant, once failed: they are always run.
-const FAILED: &[u64] =
-    &[4_346, 76_633, 100_476, 194_799, 210_047, 224_383, 310_097, 1_404_938, 1_453_447, 7_000_779_501];
+const FAILED: &[u64] = &[
+    4_346,
+    76_633,
+    100_476,
+    194_799,
+    210_047,
+    224_383,
+    310_097,
+    1_404_938,
+    1_453_447,
+    7_000_779_501,
+    7_001_160_526,
+    7_001_946_518,
+];
 
 /// All seeds to check: those of [`range`], and unless others were asked for, those that failed.
 fn all() -> Vec<u64> {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use lanewright_model::event::{Record, Worktree};
-use lanewright_model::{Agent, AgentName, CommandLine, JobId, JobRole, Lane, Outage, OutageKind};
+use lanewright_model::{Agent, AgentName, CommandLine, JobId, JobRole, Lane, LaneId, Outage, OutageKind};
 
 use super::*;
 use crate::decide::agent::out_of_budget;
@@ -95,6 +95,23 @@ fn a_worktree_that_may_be_open_is_returned() {
     assert_eq!(deciding.out.actions, [Action::ReleaseAgent(LANE, 0)]);
     state.lanes[0].attempts.agents_mut()[0].release();
     assert!(state.lanes[0].agents()[0].is_over(false));
+}
+
+/// What a person commits on top of another candidate's work does not keep that in the lane.
+#[test]
+fn a_branch_that_a_person_moved_is_left_for_the_candidate_that_was_picked() {
+    let (mut state, _) = candidates();
+    state.lanes[0].work.set_head(&commit(1));
+    let mut happened = (1..).map(|seq| move |event| Record { seq, at: moment(0), event, origin: None });
+    let mut happens = |event| state.apply(&happened.next().unwrap()(event)).unwrap();
+    let lane = || "A".parse::<LaneId>().unwrap();
+    let chosen = |agent: &str, by| Event::CandidateChosen { lane: lane(), agent: agent.parse().unwrap(), by };
+    happens(chosen("c1", ChosenBy::Size));
+    happens(chosen("c2", ChosenBy::User));
+    happens(Event::BranchMoved { lane: lane(), agent: None, head: commit(2), theirs: None });
+    let mut deciding = Deciding::new(&state, moment(0), 1);
+    implementation(&mut deciding, LANE);
+    assert_eq!(deciding.out.actions, [Action::ResetLane(LANE)]);
 }
 
 #[test]

@@ -156,7 +156,7 @@ impl LaneState {
     /// A person's commits are in it now, and are judged as what its last agent brought.
     pub(crate) fn set_head(&mut self, head: &CommitId, plan: &Lane, has_checkpoint_gate: bool) {
         self.work.set_head(head);
-        self.merge.take_rebuild();
+        self.merge.continue_by_hand();
         self.attempts.set_head(head, plan, has_checkpoint_gate);
     }
 

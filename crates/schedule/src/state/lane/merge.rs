@@ -56,6 +56,11 @@ impl Merge {
         self.rebuild.take()
     }
 
+    /// A person moved the lane's branch, where its agents continue; but what another candidate brought still leaves the lane.
+    pub(super) fn continue_by_hand(&mut self) {
+        self.rebuild.take_if(|rebuild| *rebuild != Rebuild::OnFirstBase);
+    }
+
     /// A failure at the merge queue decides what the lane has to be put onto.
     pub(crate) fn fail(&mut self, stage: LaneStage, failure: &Failure) {
         if stage == LaneStage::AwaitingUserApproval {
