@@ -79,11 +79,13 @@ fn number_of(path: &str) -> Option<(&str, &str)> {
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     let name = name.strip_prefix('V').unwrap_or(name);
     let (number, rest) = name.split_at(name.find(|character: char| !character.is_ascii_digit() && character != '.')?);
-    let is_year = number.len() == 4 && ["19", "20"].contains(&&number[..2]);
-    let is_number = number.ends_with(|character: char| character.is_ascii_digit()) && !is_year;
+    let is_date = number.len() >= 8 || number.len() == 4 && ["19", "20"].contains(&&number[..2]);
+    let is_number = number.ends_with(|character: char| character.is_ascii_digit()) && !is_date;
     let title = rest.trim_start_matches(['_', '-']);
-    let is_followed = title.len() < rest.len() && !title.starts_with(|character: char| character.is_ascii_digit());
-    (is_number && is_followed).then_some((directory, number))
+    // A second number is a part of a date or of a version; that of `2fa` is one of a word.
+    let word = title.trim_start_matches(|character: char| character.is_ascii_digit());
+    let begins_with_word = word.len() == title.len() || word.starts_with(char::is_alphabetic);
+    (is_number && title.len() < rest.len() && begins_with_word).then_some((directory, number))
 }
 
 #[cfg(test)]
@@ -134,9 +136,11 @@ mod tests {
             "1.2.3.txt",
             "7.sql",
             "3-4_x.txt",
+            "db/20261105_2fa.sql",
         ] {
             assert_eq!(number_of(path), None, "{path}");
         }
         assert_eq!(number_of("db/V1.2__b.sql"), Some(("db", "1.2")));
+        assert_eq!(number_of("db/0007_2fa.sql"), Some(("db", "0007")));
     }
 }
