@@ -73,6 +73,7 @@ fn a_pause_outlives_the_process_and_is_shown() {
     env.lanewright(&["stop"]).exits(0);
     run.wait().exits(143);
     assert_eq!(env.events("job_planned").len(), 2, "none began in the pause");
+    env.lanewright(&["retry", "r1", "A", "--runner", "x"]).exits(7).says(&["set `fallback` of the runner"]);
 
     env.write("scratch/open", "");
     env.resume(&[]).exits(0).says(&["x is available again"]);

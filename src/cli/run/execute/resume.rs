@@ -34,6 +34,10 @@ use crate::cli::run::power_cut::{is_in_another_boot, outage, restore_checkouts};
 use crate::cli::runs::{RunRecords, command, require_lane, require_plan};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
 
+/// What has another runner make the attempts of one that is paused.
+const FALLBACK_REMEDY: &str =
+    "its runner is paused; to use another one meanwhile: set `fallback` of the runner, then resume";
+
 pub(crate) struct Resumed {
     pub(crate) status: ExitStatus,
     pub(crate) started: RunStarted,
@@ -256,7 +260,10 @@ fn failed_or_blocked(within: &RepositoryContext, locked: &LockedRun, lane: &Lane
     }
     let message = format!("lane {lane} neither failed nor is it blocked, so there is nothing to retry");
     let resume = command(&within.state, &["resume", locked.started.run_id.as_str(), "--lane", lane.as_str()]);
-    Err(ExitStatus::InvalidOperation.error(message).hint(format!("to resume it: {resume}")))
+    let error = ExitStatus::InvalidOperation.error(message).hint(format!("to resume it: {resume}"));
+    let is_paused =
+        (0..locked.plan.lane(index).agents.len()).any(|agent| locked.state.pause_of(index, agent).is_some());
+    Err(if is_paused { error.hint(FALLBACK_REMEDY) } else { error })
 }
 
 fn check_message(locked: &LockedRun, adoption: &Adoption) -> Result<()> {
