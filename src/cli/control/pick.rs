@@ -67,6 +67,10 @@ pub(crate) fn run(context: &Context, arguments: &Pick) -> Result<ExitStatus> {
         let resume = command(&within.state, &["resume", run.as_str()]);
         text.push_str(&format!("The run is not active; continue with:\n  {resume}\n"));
     }
+    if live && !is_chosen && lane_state.gave_up() {
+        let resume = command(&within.state, &["resume", run.as_str()]);
+        text.push_str(&format!("Lane {lane} has ended. Once the run has ended, continue with:\n  {resume}\n"));
+    }
     let json = json!({"run_id": run, "lane": lane, "candidate": number, "agent": agent, "live": live});
     context.printer.print(text, &json)
 }
