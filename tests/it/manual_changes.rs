@@ -126,7 +126,32 @@ fn manual_commit_outlives_a_lane_rebuild() {
 }
 
 #[test]
-fn manual_fix_on_a_detached_merge_head_is_taken() {
+fn manual_work_is_kept_where_the_run_died_before_it_was_seen() {
+    for (script, file) in [(MERGE, "ab"), ("echo by hand > same.txt", "by hand")] {
+        let env = TestEnv::new();
+        env.plan(
+            "[[lane]]\nid = \"A\"\ncommand = 'wait-for b; echo a > same.txt'\n\
+             [[lane]]\nid = \"B\"\nretries = 0\n\
+             command = 'echo b > same.txt; touch \"$SCRATCH/b\"; wait-for a'\n\
+             [[lane]]\nid = \"C\"\ncommand = 'wait-for c; echo c > c.txt'\n",
+        );
+        let mut run = env.start(&["--max-parallel", "3"]);
+        wait_until("A", || env.holds("main", "same.txt"));
+        env.write("scratch/a", "");
+        wait_until("B conflicts", || !env.events("lane_failed").is_empty());
+        in_worktree(&env, "B", script);
+        run.kill();
+        run.wait();
+        env.write("scratch/c", "");
+        env.resume(&[]).exits(0).says(&["what was changed by hand in the lane is kept as"]);
+        let kept = env.events("snapshot_taken").into_iter().find(|event| event["reason"] == "external");
+        let name = kept.expect("a snapshot")["reference"].as_str().expect("a name").to_owned();
+        assert_eq!(env.file_at(&name, "same.txt"), file);
+    }
+}
+
+/// B fails because its tests fail with what A merged: its worktree is at the merge, and on no branch.
+fn red_merge() -> TestEnv {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"A\"\ncommand = 'wait-for b; echo a > a.txt'\n\
@@ -137,6 +162,20 @@ fn manual_fix_on_a_detached_merge_head_is_taken() {
     wait_until("A", || env.holds("main", "a.txt"));
     env.write("scratch/a", "");
     run.wait().exits(1);
+    env
+}
+
+#[test]
+fn a_merge_that_failed_its_tests_is_no_manual_change() {
+    let env = red_merge();
+    env.resume(&[]).exits(1);
+    assert!(env.events("branch_moved").is_empty());
+    assert!(env.events("snapshot_taken").iter().all(|event| event["reason"] != "external"));
+}
+
+#[test]
+fn manual_fix_on_a_detached_merge_head_is_taken() {
+    let env = red_merge();
     in_worktree(&env, "B", COMMIT_FIX);
     env.resume(&[]).exits(0);
     assert!(["a.txt", "b.txt", "fix.txt"].iter().all(|file| env.holds("main", file)));

@@ -108,14 +108,15 @@ impl ExternalChanges {
         if !path.join(".git").exists() || was_only_made() || git::is_half_updated(path).unwrap_or(false) {
             return;
         }
-        let staged = lane_state.staged().map(|staged| &staged.commit).filter(|_| agent.is_none());
+        let staged = lane_state.last_staged().filter(|_| agent.is_none());
         let index = agent.and_then(|agent| plan.agents.iter().position(|it| it.name == *agent));
         let is_worked_on = lane_state.is_worked_on(plan, index);
         let (agent, worktree) = (agent.cloned(), worktree.clone());
         let place = link.filter(|link| link.exists()).unwrap_or_else(|| worktree.path.clone());
         let mut change = ExternalChange { lane, agent, worktree, place, paths: Vec::new(), moved: None, is_worked_on };
         let base = lane_state.base().filter(|_| change.agent.is_none());
-        match changes_at(repository, workplace, &change, [staged, base]) {
+        let rebuilt_on = state.integration().filter(|_| change.agent.is_none() && lane_state.rebuild().is_some());
+        match changes_at(repository, workplace, &change, [staged, base, rebuilt_on]) {
             Ok((moved, paths)) => {
                 (change.moved, change.paths) = (moved, paths);
                 self.changes.extend(Some(change).filter(|change| change.moved.is_some() || !change.paths.is_empty()));
@@ -161,12 +162,12 @@ pub fn undone_merges(repository: &Repository, history: &RunHistory) -> Result<Ve
 }
 
 /// How the branch moved, and the files that changed and are committed nowhere. `staged`: a merge that may be checked out;
-/// `base`: of a lane.
+/// `base`: of a lane; `rebuilt_on`: the branch onto which a lane was to be put, as it may have been.
 fn changes_at(
     repository: &Repository,
     workplace: &Workplace,
     ExternalChange { worktree, is_worked_on, .. }: &ExternalChange,
-    [staged, base]: [Option<&CommitId>; 2],
+    [staged, base, rebuilt_on]: [Option<&CommitId>; 3],
 ) -> Result<(Option<Moved>, Vec<String>), GitError> {
     let nothing = Ok((None, Vec::new()));
     let (path, content) = (&worktree.path, workplace.content.as_ref());
@@ -182,15 +183,20 @@ fn changes_at(
     let from = left.unwrap_or_else(|| recorded.clone());
     // A lane without work has nothing to lose.
     let is_empty = base == Some(recorded) && repository.is_ancestor(&head, recorded)?;
+    let is_reset = rebuilt_on.is_some_and(|tip| repository.is_ancestor(&head, tip).unwrap_or(false));
     // The doctor may have made a branch again at a snapshot.
-    let is_known = is_empty || head == from || head == *recorded || Some(&head) == staged || Some(&head) == content;
+    let is_known =
+        is_empty || is_reset || head == from || head == *recorded || Some(&head) == staged || Some(&head) == content;
     let moved = match is_known {
         true => None,
         false => Some(Moved { continues: repository.is_ancestor(&from, &head)?, from, to: head.clone() }),
     };
     let Some(content) = content else {
         // What an agent left that is not done is not known.
-        return Ok((moved, if *is_worked_on { Vec::new() } else { git::changed_by_hand(repository, path)? }));
+        return Ok((
+            moved,
+            if *is_worked_on { Vec::new() } else { git::changed_by_hand(repository, path)?.unwrap_or_default() },
+        ));
     };
     let paths = git::without_generated(path, recorded, git::changed_since(repository, path, content)?)?;
     if head == *recorded {

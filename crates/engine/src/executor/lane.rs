@@ -83,33 +83,31 @@ impl Executor {
         let rebuild = lane_state.rebuild().cloned().ok_or(ExecutorError::Missing("the lane's new base"))?;
         let head = lane_head(state, lane)?;
         let (context, worktree) = (self.lane_context(lane, state), lane_state.worktree().cloned());
-        let first = lane_state.first_base().cloned();
+        let (first, merge) = (lane_state.first_base().cloned(), lane_state.last_staged().cloned());
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let mut events = match &worktree {
                 Some(worktree) => executor.reopen_if_lost(&worktree.path, &context)?,
                 None => Vec::new(),
             };
-            // Otherwise it may stand where tests of a merged result left it.
-            let by_hand = match &worktree {
-                Some(worktree) if rebuild == Rebuild::OnFirstBase => {
-                    executor.keep_changes_by_hand(lane, worktree, &head, context.at)?
-                }
-                _ => None,
+            let base = match &rebuild {
+                Rebuild::OnIntegration => executor.integration()?,
+                Rebuild::OnFirstBase => first.clone().ok_or(ExecutorError::Missing("the lane's first base"))?,
+                Rebuild::OnMerge(commit) => executor.merge_again(lane, commit, &head)?,
             };
-            if let Some(kept) = by_hand {
-                let note = format!("what was changed by hand in the lane's worktree is kept as {}", kept.reference);
+            let is_known = |commit: &CommitId| {
+                let is_own = *commit == head || Some(commit) == merge.as_ref();
+                Ok(is_own || executor.repository.is_ancestor(commit, &base)?)
+            };
+            let by_hand = executor.keep_changes_by_hand(lane, worktree.as_ref(), is_known, context.at)?;
+            for kept in by_hand {
+                let note = format!("what was changed by hand in the lane is kept as {}", kept.reference);
                 events.extend([
                     executor.taken(id.clone(), None, SnapshotReason::External, kept),
                     executor.note(lane, note),
                 ]);
             }
             let kept = executor.keep_commit(lane, &head, context.at)?;
-            let base = match &rebuild {
-                Rebuild::OnIntegration => executor.integration()?,
-                Rebuild::OnFirstBase => first.clone().ok_or(ExecutorError::Missing("the lane's first base"))?,
-                Rebuild::OnMerge(commit) => executor.merge_again(lane, commit, &head)?,
-            };
             let branch = Some(executor.lane_branch(lane));
             let want = Checkout { branch, start: base.clone(), mode: Mode::Reset, adopt: true };
             executor.pool_of(lane).open(&executor.holder(lane, None), &want)?;
@@ -123,20 +121,33 @@ impl Executor {
         }))
     }
 
-    /// Saves what a person changed in the lane's worktree, which the run left at `head`.
+    /// Saves what a person changed in the lane's worktree or committed on its branch. The run left both at commits that
+    /// `is_known`.
     fn keep_changes_by_hand(
         &self,
         lane: LaneIndex,
-        worktree: &Worktree,
-        head: &CommitId,
+        worktree: Option<&Worktree>,
+        is_known: impl Fn(&CommitId) -> Result<bool>,
         at: Timestamp,
-    ) -> Result<Option<Snapshot>> {
-        let is_there = git::head_of(&worktree.path)?.commit == *head;
-        if is_there && git::uncommitted_paths(&self.repository, &worktree.path)?.is_empty() {
-            return Ok(None);
+    ) -> Result<Vec<Snapshot>> {
+        let mut kept = Vec::new();
+        let there = worktree.map(|worktree| git::head_of(&worktree.path)).transpose()?.map(|head| head.commit);
+        let tip = self.repository.branch_commit(&self.lane_branch(lane))?;
+        if let Some(tip) = tip.filter(|tip| there.as_ref() != Some(tip))
+            && !is_known(&tip)?
+        {
+            kept.push(self.keep_commit(lane, &tip, at)?);
         }
-        let target = SnapshotTarget { lane, agent: None, at, reason: SnapshotReason::External };
-        Ok(Some(self.keep_worktree(&target, &worktree.path)?))
+        let Some((worktree, there)) = worktree.zip(there) else { return Ok(kept) };
+        let files = match git::changed_by_hand(&self.repository, &worktree.path)? {
+            Some(files) => files,
+            None => git::uncommitted_paths(&self.repository, &worktree.path)?,
+        };
+        if !files.is_empty() || !is_known(&there)? {
+            let target = SnapshotTarget { lane, agent: None, at, reason: SnapshotReason::External };
+            kept.push(self.keep_worktree(&target, &worktree.path)?);
+        }
+        Ok(kept)
     }
 
     /// Releases everything of the lane: its slot, its links, the branches and snapshots whose work is merged.

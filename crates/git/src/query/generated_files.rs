@@ -268,16 +268,16 @@ pub(crate) fn copied_in_commits(
 }
 
 /// The paths of `worktree` that are uncommitted, and were not, or held something else, when the last gate ended there;
-/// none where that is not known. What a commit leaves out does not count.
-pub fn changed_by_hand(repository: &Repository, worktree: &Path) -> Result<Vec<String>> {
+/// `None`: that is not known. What a commit leaves out does not count.
+pub fn changed_by_hand(repository: &Repository, worktree: &Path) -> Result<Option<Vec<String>>> {
     if !git_directory(worktree)?.join(AT_THE_END).exists() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let known = noted(worktree, AT_THE_END)?;
     let changed = uncommitted(worktree)?.into_iter().filter(|(path, blob)| known.get(path) != Some(blob));
     let changed = changed.map(|(path, _)| path).collect();
     let changed = repository.left_out_rules.without_left_out(worktree, changed)?;
-    Ok(changed.iter().map(|path| path_text(path)).collect())
+    Ok(Some(changed.iter().map(|path| path_text(path)).collect()))
 }
 
 pub(crate) fn has_hook_files(worktree: &Path) -> Result<bool> {

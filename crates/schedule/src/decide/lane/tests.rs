@@ -112,6 +112,10 @@ fn a_branch_that_a_person_moved_is_left_for_the_candidate_that_was_picked() {
     let mut deciding = Deciding::new(&state, moment(0), 1);
     implementation(&mut deciding, LANE);
     assert_eq!(deciding.out.actions, [Action::ResetLane(LANE)]);
+    let mut happens = |event| state.apply(&happened.next().unwrap()(event)).unwrap();
+    happens(Event::snapshot(lane(), None, SnapshotReason::Reset, commit(2), "refs/x".to_owned()));
+    happens(Event::LaneReset { lane: lane(), base: commit(1) });
+    assert_eq!(state.lanes[0].agents()[1].salvaged, [""; 0], "its prompts name the other candidate's work");
 }
 
 #[test]

@@ -136,11 +136,13 @@ impl LaneState {
     pub(crate) fn reset(&mut self, base: &CommitId, plan: &Lane) {
         self.work.reset(base);
         self.merge.drop_staged();
-        if !matches!(self.merge.take_rebuild(), Some(Rebuild::OnIntegration | Rebuild::OnFirstBase)) {
-            return;
-        }
+        let earlier = match self.merge.take_rebuild() {
+            Some(Rebuild::OnIntegration) => self.work.last_snapshot().cloned(),
+            // That is another candidate's.
+            Some(Rebuild::OnFirstBase) => None,
+            Some(Rebuild::OnMerge(_)) | None => return,
+        };
         self.attempts.integration_mut().restart();
-        let earlier = self.work.last_snapshot().cloned();
         for agent in plan.round(Round::Implementation) {
             let worker = &mut self.attempts.agents_mut()[agent];
             worker.changed.clear();

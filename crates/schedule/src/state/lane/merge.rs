@@ -8,6 +8,8 @@ use lanewright_model::{CommitId, Failure, FailureKind};
 pub(crate) struct Merge {
     /// A merge that is made and not published.
     pub(super) staged: Option<StagedMerge>,
+    /// The merge that was made last, where its tests may have left the lane's worktree.
+    pub(super) last_staged: Option<CommitId>,
     /// What the lane must be put onto before its agents continue.
     pub(super) rebuild: Option<Rebuild>,
     /// The integration branch with its work in it; with `--merge none` and `pr` the lane's own head.
@@ -38,6 +40,7 @@ pub enum Rebuild {
 
 impl Merge {
     pub(crate) fn stage(&mut self, onto: &CommitId, commit: &CommitId, moved: bool) {
+        self.last_staged = Some(commit.clone());
         self.staged = Some(StagedMerge { onto: onto.clone(), commit: commit.clone(), moved });
     }
 

@@ -164,6 +164,11 @@ impl LaneState {
         self.merge.staged.as_ref()
     }
 
+    /// The last one of them, also where it is not to be published any more: its worktree may still be at it.
+    pub fn last_staged(&self) -> Option<&CommitId> {
+        self.merge.last_staged.as_ref()
+    }
+
     /// The merge that its tests judge in its worktree, which is on no branch meanwhile.
     pub fn merge_under_test(&self, plan: &Lane) -> Option<&StagedMerge> {
         self.staged().filter(|staged| staged.moved && !plan.tests.is_empty())
