@@ -143,11 +143,27 @@ fn manual_work_is_kept_where_the_run_died_before_it_was_seen() {
         run.kill();
         run.wait();
         env.write("scratch/c", "");
-        env.resume(&[]).exits(0).says(&["what was changed by hand in the lane is kept as"]);
+        env.resume(&[]).exits(0).says(&["changed by hand or by another program: "]);
         let kept = env.events("snapshot_taken").into_iter().find(|event| event["reason"] == "external");
         let name = kept.expect("a snapshot")["reference"].as_str().expect("a name").to_owned();
         assert_eq!(env.file_at(&name, "same.txt"), file);
     }
+}
+
+#[test]
+fn manual_commit_outlives_a_rejection() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ncommand = 'echo $LANEWRIGHT_ATTEMPT > a.txt'\n");
+    let run = env.start(&["--wait"]);
+    wait_until("the question", || env.log_file().exists() && env.events("changes_measured").len() == 1);
+    in_worktree(&env, "A", COMMIT_FIX);
+    env.lanewright(&["reject", "A", "--message", "no"]).exits(0);
+    wait_until("the next question", || env.events("changes_measured").len() == 2);
+    env.lanewright(&["approve", "A"]).exits(0);
+    run.wait().exits(0).says(&["changed by hand or by another program: "]);
+    let kept = env.events("snapshot_taken").into_iter().find(|event| event["reason"] == "external");
+    let name = kept.expect("a snapshot")["reference"].as_str().expect("a name").to_owned();
+    assert!(env.holds(&name, "fix.txt") && !env.holds("main", "fix.txt"));
 }
 
 /// B fails because its tests fail with what A merged: its worktree is at the merge, and on no branch.

@@ -44,7 +44,7 @@ pub use history::undone::{Undone, undone};
 pub use query::commits::{upstream_remote, written_url};
 pub use query::generated_files::{
     Contents, changed_by_hand, forget_uncommitted, note_generated, note_uncommitted, noting_generated, uncommitted,
-    without_generated,
+    unsaved, without_generated,
 };
 pub use query::head::{Head, attach_head, head_of};
 pub use query::index::tracked_links;
@@ -65,7 +65,7 @@ pub use recovery::unreadable_commits::damaged;
 pub use repo::commit_rules::CommitRules;
 pub use repo::commit_settings::ChangedSetting;
 pub use repo::configuration::ConfigurationEntry;
-pub use repo::git_dir::{WrittenByCommits, git_directory, is_directory_of, last_move_of_head};
+pub use repo::git_dir::{WrittenByCommits, came_by_checkout, git_directory, is_directory_of, last_move_of_head};
 pub use repo::left_out_rules::LeftOutRules;
 pub use repo::repository::{JobVariables, Repository, branch_reference};
 pub use snapshot::index::present_tree;

@@ -193,10 +193,7 @@ fn changes_at(
     };
     let Some(content) = content else {
         // What an agent left that is not done is not known.
-        return Ok((
-            moved,
-            if *is_worked_on { Vec::new() } else { git::changed_by_hand(repository, path)?.unwrap_or_default() },
-        ));
+        return Ok((moved, if *is_worked_on { Vec::new() } else { git::changed_by_hand(repository, path)? }));
     };
     let paths = git::without_generated(path, recorded, git::changed_since(repository, path, content)?)?;
     if head == *recorded {

@@ -10,6 +10,7 @@ use lanewright_model::text::{headline, listed};
 use lanewright_model::{CommitId, Failure, FailureKind, Lane, LaneIndex, Round, TaskId};
 use lanewright_schedule::{RestartFrom, RunState};
 
+use super::unsaved::Left;
 use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, lane_head};
 
 /// How many files a note names.
@@ -331,7 +332,7 @@ impl Executor {
         )))
     }
 
-    /// Puts the agent's worktree where its next attempt starts from. Everything in it was saved before.
+    /// Puts the agent's worktree where its next attempt starts from. What the agent left in it was saved before.
     pub(super) fn reset_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
         let worker = &lane_state.agents()[agent];
@@ -341,12 +342,30 @@ impl Executor {
         }
         let shared = self.plan.lane(lane).shares_worktree(agent);
         let (worktree, context) = (self.workplace(lane, agent, state)?, self.lane_context(lane, state));
+        let known: Vec<CommitId> = [lane_state.head(), worker.head.as_ref(), lane_state.last_staged()]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .chain(worker.good_points())
+            .collect();
+        // What was left by an attempt that failed was saved then.
+        let is_complete = worker.past.last().is_some_and(|past| past.task.is_none());
         Ok(self.task(lane, state, move |executor| {
             let mut events = executor.reopen_if_lost(&worktree.path, &context)?;
             let holder = executor.holder(lane, (!shared).then_some(agent));
             let branch = Some(executor.agent_branch(lane, agent));
             let (start, damaged) = executor.first_intact(lane, agent, points.clone())?;
             events.extend(damaged);
+            if is_complete {
+                let left =
+                    Left { commits: known.iter().chain([&start]).cloned().collect(), files: git::changed_by_hand };
+                events.extend(executor.keep_unsaved(
+                    &context,
+                    (!shared).then_some(agent),
+                    Some(&worktree.path),
+                    &left,
+                )?);
+            }
             executor
                 .pool_of(lane)
                 .open(&holder, &Checkout { branch, start: start.clone(), mode: Mode::Reset, adopt: true })?;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lanewright_git::{self as git, Checkout, GitError, Holder, Mode, Outage, Pool, Snapshot};
-use lanewright_model::event::{Event, SnapshotReason, Worktree};
+use lanewright_model::event::{Event, Worktree};
 use lanewright_model::text::listed;
-use lanewright_model::{Agent, CommitId, LaneIndex, MergeMode, Timestamp};
+use lanewright_model::{Agent, CommitId, LaneIndex, MergeMode};
 use lanewright_programs::process::{DELETE_TRASH, Output, start_detached};
 use lanewright_schedule::{Rebuild, RunState};
 
-use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, SnapshotTarget, Task, lane_head};
+use super::unsaved::Left;
+use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, Task, lane_head};
 
 /// Takes a lane's place in the names of the final gate's snapshots.
 pub(crate) const FINAL: &str = "final";
@@ -84,6 +85,11 @@ impl Executor {
         let head = lane_head(state, lane)?;
         let (context, worktree) = (self.lane_context(lane, state), lane_state.worktree().cloned());
         let (first, merge) = (lane_state.first_base().cloned(), lane_state.last_staged().cloned());
+        // What such gates write of the agents' own files is not noted.
+        let plan = self.plan.lane(lane);
+        let is_gated = (0..plan.agents.len())
+            .filter(|&agent| plan.shares_worktree(agent))
+            .any(|agent| plan.agents[agent].tasks.iter().any(|task| self.plan.is_gated(plan, agent, task)));
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let mut events = match &worktree {
@@ -95,18 +101,10 @@ impl Executor {
                 Rebuild::OnFirstBase => first.clone().ok_or(ExecutorError::Missing("the lane's first base"))?,
                 Rebuild::OnMerge(commit) => executor.merge_again(lane, commit, &head)?,
             };
-            let is_known = |commit: &CommitId| {
-                let is_own = *commit == head || Some(commit) == merge.as_ref();
-                Ok(is_own || executor.repository.is_ancestor(commit, &base)?)
-            };
-            let by_hand = executor.keep_changes_by_hand(lane, worktree.as_ref(), is_known, context.at)?;
-            for kept in by_hand {
-                let note = format!("what was changed by hand in the lane is kept as {}", kept.reference);
-                events.extend([
-                    executor.taken(id.clone(), None, SnapshotReason::External, kept),
-                    executor.note(lane, note),
-                ]);
-            }
+            let commits = [head.clone(), base.clone()].into_iter().chain(merge.clone()).collect();
+            let left = Left { commits, files: if is_gated { git::changed_by_hand } else { git::unsaved } };
+            let path = worktree.as_ref().map(|worktree| worktree.path.as_path());
+            events.extend(executor.keep_unsaved(&context, None, path, &left)?);
             let kept = executor.keep_commit(lane, &head, context.at)?;
             let branch = Some(executor.lane_branch(lane));
             let want = Checkout { branch, start: base.clone(), mode: Mode::Reset, adopt: true };
@@ -119,35 +117,6 @@ impl Executor {
             ]);
             Ok(events)
         }))
-    }
-
-    /// Saves what a person changed in the lane's worktree or committed on its branch. The run left both at commits that
-    /// `is_known`.
-    fn keep_changes_by_hand(
-        &self,
-        lane: LaneIndex,
-        worktree: Option<&Worktree>,
-        is_known: impl Fn(&CommitId) -> Result<bool>,
-        at: Timestamp,
-    ) -> Result<Vec<Snapshot>> {
-        let mut kept = Vec::new();
-        let there = worktree.map(|worktree| git::head_of(&worktree.path)).transpose()?.map(|head| head.commit);
-        let tip = self.repository.branch_commit(&self.lane_branch(lane))?;
-        if let Some(tip) = tip.filter(|tip| there.as_ref() != Some(tip))
-            && !is_known(&tip)?
-        {
-            kept.push(self.keep_commit(lane, &tip, at)?);
-        }
-        let Some((worktree, there)) = worktree.zip(there) else { return Ok(kept) };
-        let files = match git::changed_by_hand(&self.repository, &worktree.path)? {
-            Some(files) => files,
-            None => git::uncommitted_paths(&self.repository, &worktree.path)?,
-        };
-        if !files.is_empty() || !is_known(&there)? {
-            let target = SnapshotTarget { lane, agent: None, at, reason: SnapshotReason::External };
-            kept.push(self.keep_worktree(&target, &worktree.path)?);
-        }
-        Ok(kept)
     }
 
     /// Releases everything of the lane: its slot, its links, the branches and snapshots whose work is merged.
@@ -272,11 +241,14 @@ impl Executor {
         Box::new(move |_| {
             let opened = || -> Answer {
                 let holder = Holder { run: executor.facts.run_id.clone(), lane: None, agent: None };
-                let want = Checkout { branch: None, start: executor.integration()?, mode: Mode::Reset, adopt: true };
+                let integration = executor.integration()?;
+                let mut events: Vec<Event> = executor.keep_final(&holder, &integration)?.into_iter().collect();
+                let want = Checkout { branch: None, start: integration, mode: Mode::Reset, adopt: true };
                 let worktree = executor.pool.open(&holder, &want)?;
                 // A lane may have had the slot.
                 executor.copied.forget(&worktree.path);
-                Ok(vec![Event::FinalOpened { worktree }])
+                events.push(Event::FinalOpened { worktree });
+                Ok(events)
             };
             opened().unwrap_or_else(|error| {
                 let reason = format!("the worktree of the final gate cannot be opened: {error}");
@@ -349,6 +321,28 @@ impl Executor {
             &[],
         );
         started.err().map(|error| format!("{}: `lanewright clean` deletes it: {error}", root.display()))
+    }
+
+    /// Saves what a person did where the final gate failed, before it judges the integration branch again.
+    fn keep_final(&self, holder: &Holder, integration: &CommitId) -> Result<Option<Event>> {
+        let held = self.pool.held_by(&holder.run)?;
+        let Some(slot) = held.into_iter().find(|slot| slot.holder == *holder && slot.provisioned) else {
+            return Ok(None);
+        };
+        let Ok(head) = self.repository.head_at(&slot.path) else { return Ok(None) };
+        let there = head.commit;
+        // What is uncommitted there is the gate's.
+        if self.repository.is_ancestor(&there, integration).unwrap_or(true) || git::came_by_checkout(&slot.path, &there)
+        {
+            return Ok(None);
+        }
+        let (phase, tags) = (&self.facts.phase, self.facts.options.checkpoint_tags);
+        let reference = git::reference_name(phase, FINAL, self.clock.now(), tags);
+        let message = format!("Snapshot of the final gate of {}", self.facts.run_id);
+        let kept = self.keep_files(&slot.path, &reference, &message, git::snapshot)?;
+        let message =
+            format!("committed by hand or by another program where the final gate ran; saved as {}", kept.reference);
+        Ok(Some(Event::Noted { lane: None, message }))
     }
 
     /// Gives the slot of the final gate back. What the gate left in it is no work, but is kept, named by the commit that

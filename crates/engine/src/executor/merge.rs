@@ -9,6 +9,7 @@ use lanewright_model::{CommitId, LaneIndex};
 use lanewright_schedule::RunState;
 
 use super::tracking::errors_of;
+use super::unsaved::Left;
 use super::{Executor, ExecutorError, Prepared, Result, lane_head};
 
 impl Executor {
@@ -86,7 +87,7 @@ impl Executor {
         let base = state.lane(lane).base().cloned().ok_or(ExecutorError::Missing("the lane's base"))?;
         let plan = self.plan.lane(lane);
         let (worker, workers) = (state.lane(lane).last_worker(plan), state.lane(lane).workers(plan));
-        let accepted = state.lane(lane).accepted().to_vec();
+        let (accepted, last) = (state.lane(lane).accepted().to_vec(), state.lane(lane).last_staged().cloned());
         let errors = errors_of(state, lane);
         let digest = state.digest_of_merge(lane);
         let regeneration = self.regeneration(lane, state);
@@ -161,6 +162,9 @@ impl Executor {
             if moved && !plan.tests.is_empty() {
                 if let Some(worktree) = &worktree {
                     events.extend(executor.reopen_if_lost(&worktree.path, &context)?);
+                    let commits = [&head, &commit].into_iter().chain(&last).cloned().collect();
+                    let left = Left { commits, files: git::changed_by_hand };
+                    events.extend(executor.keep_unsaved(&context, None, Some(&worktree.path), &left)?);
                 }
                 let want = Checkout { branch: None, start: commit.clone(), mode: Mode::Reset, adopt: true };
                 executor.pool_of(lane).open(&executor.holder(lane, None), &want)?;

@@ -27,6 +27,7 @@ pub mod repair;
 pub(crate) mod snapshot;
 pub mod timed;
 mod tracking;
+mod unsaved;
 
 pub use clock::RunClock;
 pub use copied::{CopiedFiles, RunningCopy};

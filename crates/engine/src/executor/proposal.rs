@@ -13,7 +13,8 @@ use lanewright_programs::forge::{Forge, Opened, Proposal};
 use lanewright_schedule::{ProposalState, RunState};
 use lanewright_store::run_log;
 
-use super::{Answer, Executor, ExecutorError, Prepared, Result, lane_head};
+use super::unsaved::Left;
+use super::{Answer, Executor, ExecutorError, LaneContext, Prepared, Result, lane_head};
 
 /// How many lines of an error are searched for signs of an outage.
 const LOOKED_AT: usize = 20;
@@ -35,11 +36,12 @@ impl Executor {
         let proposal = state.lane(lane).proposal().clone();
         let accepted = state.lane(lane).accepted().to_vec();
         let worktree = state.lane(lane).worktree().map(|worktree| worktree.path.clone());
+        let context = self.lane_context(lane, state);
         Ok(self.task(lane, state, move |executor| {
             if let Some(blocked) = executor.blocked_if_incomplete(lane, &accepted, &head)? {
                 return Ok(vec![blocked]);
             }
-            let pushed = executor.push(lane, &head, &proposal, worktree.as_deref());
+            let pushed = executor.push(&context, &head, &proposal, worktree.as_deref());
             let (remote, branch) = (executor.forge()?.remote().to_owned(), executor.lane_branch(lane));
             let done = || vec![Event::BranchPushed { lane: executor.id(lane), remote, branch, head: head.clone() }];
             executor.retry_on_outage(lane, pushed.map(|taken_in| taken_in.unwrap_or_else(done)))
@@ -49,11 +51,12 @@ impl Executor {
     /// Pushes `head`; else what it did about commits of other people on the remote's branch.
     fn push(
         &self,
-        lane: LaneIndex,
+        context: &LaneContext,
         head: &CommitId,
         proposal: &ProposalState,
         worktree: Option<&Path>,
     ) -> Result<Option<Vec<Event>>> {
+        let lane = context.lane;
         let branch = self.lane_branch(lane);
         let (remote, reference) = (self.remote()?, branch_reference(&branch));
         let expected = remote.commit_at(&reference)?;
@@ -61,7 +64,7 @@ impl Executor {
             return Ok(None);
         }
         if let Some(theirs) = expected.as_ref().filter(|it| !self.may_replace(it, head, proposal)) {
-            let taken_in = self.take_in_pushed(lane, (head, theirs), proposal, worktree)?;
+            let taken_in = self.take_in_pushed(context, (head, theirs), proposal, worktree)?;
             return taken_in.map(Some).ok_or_else(|| foreign(&remote, &branch, Some(theirs)));
         }
         // A hook of the user's may upload what the commits only name, and looks at the files around it.
@@ -84,11 +87,12 @@ impl Executor {
     /// Merges what other people pushed to the lane's branch on top of what this run pushed there. The result is judged again.
     fn take_in_pushed(
         &self,
-        lane: LaneIndex,
+        context: &LaneContext,
         (head, theirs): (&CommitId, &CommitId),
         proposal: &ProposalState,
         worktree: Option<&Path>,
     ) -> Result<Option<Vec<Event>>> {
+        let lane = context.lane;
         let (branch, remote) = (self.lane_branch(lane), self.remote()?);
         // What was pushed before a rollback is not to come back with it.
         let Some(pushed) = proposal.pushed() else { return Ok(None) };
@@ -114,13 +118,17 @@ impl Executor {
                 )));
             }
         };
+        let left = Left { commits: vec![merge.clone()], files: git::changed_by_hand };
+        let mut events =
+            self.keep_unsaved(context, None, worktree.filter(|place| place.join(".git").exists()), &left)?;
         let want = Checkout { branch: Some(branch.clone()), start: merge.clone(), mode: Mode::Reset, adopt: true };
         self.pool_of(lane).open(&self.holder(lane, None), &want)?;
         let note = format!("{} was pushed to {branch} on {} by others, and is merged", theirs.short(), remote.name());
-        Ok(Some(vec![
+        events.extend([
             self.note(lane, note),
             Event::BranchMoved { lane: id, agent: None, head: merge, theirs: Some(theirs.clone()) },
-        ]))
+        ]);
+        Ok(Some(events))
     }
 
     /// Whether the remote's branch holds nothing that would be lost: `head` holds it, or this run pushed it, without commits

@@ -234,11 +234,16 @@ impl Executor {
         Ok(git::keep(&self.repository, &self.snapshot_reference(lane, at), commit.clone())?)
     }
 
-    /// The snapshots of a worktree at that moment that the run log lacks, also those of a process that died.
+    /// The snapshots of a worktree at that moment that the run log lacks, also those of a process that died. Those of what was
+    /// changed by hand outlive the merge, and are recorded by the step or the resume that finds them.
     pub(super) fn unrecorded(&self, context: &LaneContext, agent: Option<&AgentName>) -> Result<Vec<Snapshot>> {
         let reference = self.snapshot_reference(context.lane, context.at);
         let mut kept = git::saved_under(&self.repository, &reference, &self.headline(context.lane, agent))?;
-        kept.retain(|kept| context.known.iter().all(|(known, _)| *known != kept.reference));
+        let is_by_hand = |kept: &Snapshot| {
+            let trailers = git::trailers_of(&self.repository, &kept.commit);
+            trailers.get(REASON).is_some_and(|reason| reason == SnapshotReason::External.word())
+        };
+        kept.retain(|kept| context.known.iter().all(|(known, _)| *known != kept.reference) && !is_by_hand(kept));
         Ok(kept)
     }
 

@@ -18,7 +18,9 @@ use lanewright_model::time::exact;
 
 use crate::command::{Git, ProgramError, Result, io_error, nul_separated, path_text};
 use crate::fast::libgit2::{self, IndexEntry};
-use crate::query::{differing_from_head, has_real_parents, ignored_if_new, ignored_there, index_entries, split_tab};
+use crate::query::{
+    differing_from_head, has_real_parents, ignored_if_new, ignored_there, index_entries, is_surely_committed, split_tab,
+};
 use crate::repo::{Repository, git_directory, place_of_hook};
 
 /// Paths and the names of the blobs that they hold; an empty name: nothing is there.
@@ -268,16 +270,34 @@ pub(crate) fn copied_in_commits(
 }
 
 /// The paths of `worktree` that are uncommitted, and were not, or held something else, when the last gate ended there;
-/// `None`: that is not known. What a commit leaves out does not count.
-pub fn changed_by_hand(repository: &Repository, worktree: &Path) -> Result<Option<Vec<String>>> {
+/// none where that is not known. What a commit leaves out does not count.
+pub fn changed_by_hand(repository: &Repository, worktree: &Path) -> Result<Vec<String>> {
     if !git_directory(worktree)?.join(AT_THE_END).exists() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let known = noted(worktree, AT_THE_END)?;
     let changed = uncommitted(worktree)?.into_iter().filter(|(path, blob)| known.get(path) != Some(blob));
     let changed = changed.map(|(path, _)| path).collect();
     let changed = repository.left_out_rules.without_left_out(worktree, changed)?;
-    Ok(Some(changed.iter().map(|path| path_text(path)).collect()))
+    Ok(changed.iter().map(|path| path_text(path)).collect())
+}
+
+/// The same; where that is not known, the uncommitted paths that are not as a hook, a set-up or a gate left them, or as they
+/// were copied.
+pub fn unsaved(repository: &Repository, worktree: &Path) -> Result<Vec<String>> {
+    if git_directory(worktree)?.join(AT_THE_END).exists() {
+        return changed_by_hand(repository, worktree);
+    }
+    if is_surely_committed(repository, worktree)? {
+        return Ok(Vec::new());
+    }
+    let mut changed = uncommitted(worktree)?;
+    for name in [FROM_HOOK, LEFT_BEHIND, COPIED] {
+        let known = noted(worktree, name)?;
+        changed.retain(|path, blob| known.get(path) != Some(blob));
+    }
+    let changed = repository.left_out_rules.without_left_out(worktree, changed.into_keys().collect())?;
+    Ok(changed.iter().map(|path| path_text(path)).collect())
 }
 
 pub(crate) fn has_hook_files(worktree: &Path) -> Result<bool> {

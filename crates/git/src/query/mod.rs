@@ -29,6 +29,6 @@ pub(crate) use left_out::{LeftOut, LeftOutReason};
 pub(crate) use nested::LINK;
 pub(crate) use operation::{OPERATION_FILES, operation_in, quit_operations, refuse_operation};
 pub(crate) use status::{
-    differing_from_head, has_real_parents, ignored_if_new, ignored_there, listed, refuse_uncommitted,
-    refuse_unreadable_in, untracked, worktree_changes,
+    differing_from_head, has_real_parents, ignored_if_new, ignored_there, is_surely_committed, listed,
+    refuse_uncommitted, refuse_unreadable_in, untracked, worktree_changes,
 };

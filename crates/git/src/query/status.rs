@@ -180,12 +180,18 @@ fn unreadable(said: &str) -> Option<(String, String)> {
 
 const LONGEST: usize = 120;
 
+/// Whether every file of `worktree` is ignored or committed, as far as that can be seen without git.
+pub(crate) fn is_surely_committed(repository: &Repository, worktree: &Path) -> Result<bool> {
+    if !is_surely_clean(worktree, &git_directory(worktree)?.join("index")) {
+        return Ok(false);
+    }
+    let head = repository.head_at(worktree)?.commit;
+    Ok(repository.staged(worktree, None, &head)?.is_empty())
+}
+
 pub(crate) fn refuse_uncommitted(repository: &Repository, worktree: &Path) -> Result<()> {
-    if !has_hook_files(worktree)? && is_surely_clean(worktree, &git_directory(worktree)?.join("index")) {
-        let head = repository.head_at(worktree)?.commit;
-        if repository.staged(worktree, None, &head)?.is_empty() {
-            return Ok(());
-        }
+    if !has_hook_files(worktree)? && is_surely_committed(repository, worktree)? {
+        return Ok(());
     }
     let paths = uncommitted(repository, worktree)?;
     if paths.is_empty() { Ok(()) } else { Err(GitError::Dirty { path: worktree.to_owned(), paths }) }

@@ -120,6 +120,16 @@ pub fn last_move_of_head(worktree: &Path, since: Timestamp) -> Option<(CommitId,
     (at >= since.unix_millis() / 1000).then_some((old, new))
 }
 
+/// Whether the head of `worktree` came to `commit` by a checkout, so that the commit was made elsewhere.
+pub fn came_by_checkout(worktree: &Path, commit: &CommitId) -> bool {
+    let last = git_directory(worktree).and_then(|directory| head_log(&directory, Some(TAIL)));
+    let last = last.ok().and_then(|log| log.into_iter().next());
+    last.is_some_and(|(head, message)| head == *commit && message.starts_with("checkout: "))
+}
+
+/// How much of a head's log is read for its last entry.
+const TAIL: u64 = 4096;
+
 /// Whether git's directory for `worktree` is `directory`.
 pub fn is_directory_of(directory: &Path, worktree: &Path) -> bool {
     git_directory(worktree).is_ok_and(|own| same_place(&own, directory))
