@@ -61,7 +61,9 @@ fn fate(snapshots: &[Candidate], at: usize, options: &PruneOptions, now: Timesta
     if !old_enough || !enough_newer {
         return Fate::NotMeant;
     }
-    if it.merged && it.reason != SnapshotReason::Candidate {
+    // The merge of a lane removes what it holds. What it leaves may be nowhere else.
+    let outlives = matches!(it.reason, SnapshotReason::Candidate | SnapshotReason::External | SnapshotReason::Rollback);
+    if it.merged && !outlives {
         return Fate::Goes;
     }
     if it.intact && newer == 0 {
@@ -131,7 +133,10 @@ mod tests {
 
     #[test]
     fn merged_snapshots_are_removed() {
-        let all = [Candidate { merged: true, ..taken("A", "x", Failure, 1) }];
+        let merged = |reason, at| Candidate { merged: true, ..taken("A", "x", reason, at) };
+        let all = [merged(Failure, 1)];
         assert_eq!(fates_of(&all, None, Some(0), false), [Goes]);
+        let all = [merged(SnapshotReason::External, 1), merged(SnapshotReason::Rollback, 2), merged(Failure, 3)];
+        assert_eq!(fates_of(&all, None, Some(0), false), [OnlyHolder, OnlyHolder, Goes]);
     }
 }
