@@ -18,7 +18,13 @@ impl RunState {
     #[deny(clippy::wildcard_enum_match_arm, reason = "the compiler names this fold where an event is added")]
     pub(super) fn apply_to_lane(&mut self, lane: LaneIndex, event: &Event, at: Timestamp) -> Result<(), Fault> {
         match event {
-            Event::LaneMoved { from, to, .. } => self.move_lane(lane, *from, *to, at)?,
+            Event::LaneMoved { from, to, .. } => {
+                self.move_lane(lane, *from, *to, at)?;
+                // Only now: a crash after the failure alone would have its remarks answered by nothing.
+                if *to == LaneStage::Implementation {
+                    self.lanes[lane.at()].proposal.feedback.clear();
+                }
+            }
             Event::LaneMerged { commit, .. } => self.lane_merged(lane, commit),
             Event::RollbackBegun { .. } => {
                 self.lanes[lane.at()].begin_rollback(at);
@@ -170,7 +176,7 @@ impl RunState {
     /// The lane continues from its branch, which another person may have moved. What depends on it and has not begun waits
     /// for it again.
     fn feedback_received(&mut self, lane: LaneIndex, head: &CommitId, remarks: &[Remark], at: Timestamp) {
-        if !self.lanes[lane.at()].is_followed() || !self.lanes[lane.at()].proposal.send_back(remarks) {
+        if !self.lanes[lane.at()].is_followed() || !self.lanes[lane.at()].proposal.send_back(remarks, at) {
             return;
         }
         if self.lanes[lane.at()].head() != Some(head) {
@@ -301,8 +307,10 @@ fn apply_to_state(state: &mut LaneState, event: &Event, plan: &Lane, at: Timesta
         Event::LaneBased { base, port, missing, .. } => state.work.begin(base, *port, missing),
         Event::WorktreeOpened { agent: None, worktree, .. } => state.open(worktree),
         Event::FailureNoted { agent, failure, .. } => {
-            // What the lane was sent back for is noted as a failure.
-            state.proposal.feedback.clear();
+            // Of a lane that no agent works in again, that is all that becomes of it.
+            if agent.is_none() {
+                state.proposal.feedback.clear();
+            }
             state.failure = Some(failure.clone()).filter(|_| agent.is_none()).or(state.failure.take());
         }
         // What a person did, or a candidate that was not chosen, may be nowhere else: it outlives the merge.

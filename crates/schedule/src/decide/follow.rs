@@ -111,15 +111,16 @@ fn next(state: &RunState, lanes: &[LaneIndex]) -> Timestamp {
     asked.into_iter().chain(opened.map(|made| made.plus(first))).max().unwrap_or(Timestamp::from_unix_millis(0))
 }
 
-/// Has the lane's pull request merged, if nothing speaks against it, as the forge said in this life of the run, and those
+/// Has the lane's pull request merged, if nothing speaks against it, as the forge answered in this life of the run, and those
 /// before it are merged; whether that is so.
 fn merge(deciding: &mut Deciding, lane: LaneIndex) -> bool {
     let state = deciding.state;
     let proposal = &state.lane(lane).proposal;
-    let (Some(status), Some(asked)) = (proposal.status(), state.following.asked()) else { return false };
-    let is_refused = proposal.refused.is_some_and(|refused| asked < refused.plus(LONGEST_BACKOFF));
+    let (Some(status), Some(answered)) = (proposal.status(), state.following.answered()) else { return false };
+    let is_refused = proposal.refused.is_some_and(|refused| answered < refused.plus(LONGEST_BACKOFF));
     let may_be = status.may_be_merged()
         && !is_refused
+        && proposal.is_up_to_date(answered)
         && state.proposals_before(lane).is_empty()
         && have_checks_begun(deciding, lane, status);
     if may_be {

@@ -10,6 +10,8 @@ use lanewright_model::{Follow, Timestamp};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Following {
     asked: Option<Timestamp>,
+    /// When it answered last for all of them.
+    answered: Option<Timestamp>,
     unchanged: u32,
     /// How pull requests are followed in this life of the run, if that was given for it.
     given: Option<Follow>,
@@ -24,6 +26,10 @@ impl Following {
         self.asked
     }
 
+    pub(crate) fn answered(&self) -> Option<Timestamp> {
+        self.answered
+    }
+
     /// When the forge is to be asked again, after longer and longer while nothing changes.
     pub(crate) fn next(&self, first: Duration, key: &str) -> Option<Timestamp> {
         Some(self.asked?.plus(backoff(first, key, self.unchanged + 1)))
@@ -32,7 +38,10 @@ impl Following {
     pub(crate) fn apply(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::RunResumed { follow, .. } => *self = Self { given: *follow, ..Self::default() },
-            Event::PullRequestsChecked { .. } => (self.asked, self.unchanged) = (Some(at), self.unchanged + 1),
+            Event::PullRequestsChecked { error } => {
+                (self.asked, self.unchanged) = (Some(at), self.unchanged + 1);
+                self.answered = Some(at).filter(|_| error.is_empty()).or(self.answered);
+            }
             Event::PullRequestOpened { .. } | Event::PullRequestChanged { .. } => self.unchanged = 0,
             _ => {}
         }
@@ -40,5 +49,6 @@ impl Following {
 
     pub(crate) fn sleep(&mut self, duration: Duration) {
         self.asked = self.asked.map(|at| at.plus(duration));
+        self.answered = self.answered.map(|at| at.plus(duration));
     }
 }

@@ -118,6 +118,32 @@ fn remarks_send_the_lane_back_once_each_and_not_too_often() {
 }
 
 #[test]
+fn a_remark_is_acted_upon_where_a_crash_cut_off_that_the_lane_went_back() {
+    let mut state = opened(FOLLOW);
+    let open = status(PullRequestState::Open, ChecksState::Passed, ReviewState::Approved);
+    says(&mut state, 2_000, "A", open);
+    apply(&mut state, 2_000, Event::FeedbackReceived { lane: id("A"), head: commit('b'), remarks: vec![remark(1)] });
+    let sent_back = decide(&state, moment(2_000)).events;
+    apply(&mut state, 2_000, sent_back[0].clone());
+    let again = decide(&state, moment(3_000)).events;
+    assert!(matches!(again[1], Event::LaneMoved { to: LaneStage::Implementation, .. }), "{again:?}");
+    again.into_iter().for_each(|event| apply(&mut state, 3_000, event));
+    assert!(state.lane(LaneIndex(0)).proposal().feedback.is_empty(), "it is sent back for ever");
+    // The agent changes nothing.
+    state.lanes[0].stage = LaneStage::Cleanup;
+    apply(&mut state, 3_000, Event::LaneMerged { lane: id("A"), commit: commit('b'), onto: commit('a'), plan: None });
+    apply(&mut state, 3_000, Event::LaneCleaned { lane: id("A"), kept: Vec::new() });
+    let merge = Action::MergePullRequest(LaneIndex(0));
+    assert!(!wants(&decide(&state, moment(3_000)), &merge), "by what was said before");
+    apply(&mut state, 4_000, Event::PullRequestsChecked { error: String::new() });
+    assert!(wants(&decide(&state, moment(4_000)), &merge), "not even later");
+    let mut state = opened(FOLLOW);
+    apply(&mut state, 2_000, Event::FeedbackReceived { lane: id("A"), head: commit('b'), remarks: vec![remark(1)] });
+    apply(&mut state, 3_000, Event::BranchMoved { lane: id("A"), agent: None, head: commit('c'), theirs: None });
+    assert!(!state.lane(LaneIndex(0)).proposal().feedback.is_empty(), "a commit by hand answers it");
+}
+
+#[test]
 fn pull_requests_are_merged_in_the_order_of_their_lanes() {
     use {
         ChecksState::Passed,
@@ -149,6 +175,8 @@ fn pull_requests_are_merged_in_the_order_of_their_lanes() {
     let now = decide(&state, moment(400_000));
     assert!(!wants(&now, &Action::MergePullRequest(b)), "by what the forge said in an earlier life: {now:?}");
     assert!(wants(&now, &Action::CheckPullRequests));
+    apply(&mut state, 400_000, Event::PullRequestsChecked { error: "HTTP 500".into() });
+    assert!(!wants(&decide(&state, moment(400_000)), &Action::MergePullRequest(b)), "without an answer in this life");
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub struct ProposalState {
     pub(crate) made_for: Option<CommitId>,
     /// When that was, and as much later as one slept since.
     made_at: Option<Timestamp>,
+    /// When the run pushed its branch first.
+    first_pushed: Option<Timestamp>,
     /// Remarks from before are of an earlier run.
     known_since: Option<Timestamp>,
     /// What the forge said last.
@@ -34,6 +36,8 @@ pub struct ProposalState {
     pub(crate) feedback: Vec<Remark>,
     /// How often the lane was sent back since it last gave up.
     pub(crate) rounds: u32,
+    /// When it was sent back last.
+    sent_back: Option<Timestamp>,
     /// When the forge refused to merge it as it is.
     pub(crate) refused: Option<Timestamp>,
     /// The remote or the forge cannot be reached.
@@ -112,17 +116,25 @@ impl ProposalState {
         self.rounds
     }
 
+    /// Whether what the forge said when it `answered` is of after the lane was sent back last.
+    pub(crate) fn is_up_to_date(&self, answered: Timestamp) -> bool {
+        self.sent_back.is_none_or(|sent_back| answered > sent_back)
+    }
+
     /// Whether its agents were given that remark.
     pub fn is_answered(&self, remark: &str) -> bool {
         self.answered.contains(remark)
     }
 
     /// The agents of the lane are to act upon `remarks`; whether any of them is new.
-    pub(crate) fn send_back(&mut self, remarks: &[Remark]) -> bool {
+    pub(crate) fn send_back(&mut self, remarks: &[Remark], at: Timestamp) -> bool {
         let new: Vec<Remark> =
             remarks.iter().filter(|remark| self.answered.insert(remark.id.clone())).cloned().collect();
         self.rounds += u32::from(!new.is_empty());
         self.feedback = new;
+        if !self.feedback.is_empty() {
+            self.sent_back = Some(at);
+        }
         !self.feedback.is_empty()
     }
 
@@ -135,12 +147,13 @@ impl ProposalState {
         match event {
             Event::BranchPushed { head, .. } => {
                 self.pushed = Some(head.clone());
+                self.first_pushed.get_or_insert(at);
                 self.out = None;
             }
             Event::PullRequestOpened { pull_request, head, updated, .. } => {
-                // One that this run did not open may have remarks on the work of an earlier one.
+                // One that was open already may have remarks on the work of an earlier run, or this one opened it and died.
                 if *updated && self.pull_request.is_none() {
-                    self.known_since = Some(at);
+                    self.known_since = Some(self.first_pushed.unwrap_or(at));
                 }
                 self.pull_request = Some(pull_request.clone());
                 self.made_for = Some(head.clone());
@@ -171,12 +184,13 @@ impl ProposalState {
             out.at = out.at.plus(duration);
         }
         self.made_at = self.made_at.map(|at| at.plus(duration));
+        self.sent_back = self.sent_back.map(|at| at.plus(duration));
     }
 
     /// What is left of it when the lane is rolled back: the remote and the forge still have what was brought there.
     pub(crate) fn after_rollback(self) -> Self {
-        let Self { announced, others, pull_request, known_since, .. } = self;
-        Self { announced, others, pull_request, known_since, ..Self::default() }
+        let Self { announced, others, pull_request, first_pushed, known_since, .. } = self;
+        Self { announced, others, pull_request, first_pushed, known_since, ..Self::default() }
     }
 }
 

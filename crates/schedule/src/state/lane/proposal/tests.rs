@@ -3,6 +3,20 @@ use lanewright_model::{LaneId, OutageKind};
 use super::*;
 use crate::sample_plans::{commit, moment};
 
+/// The run that opened it died before it recorded that.
+#[test]
+fn remarks_since_the_branch_was_pushed_are_about_this_run() {
+    let lane = || LaneId::new("A").unwrap();
+    let pull_request = PullRequest { url: "https://f/1".into(), number: Some(1), base: "main".into() };
+    let mut state = ProposalState::default();
+    for at in [5, 6] {
+        let (remote, branch) = ("origin".to_owned(), "b".to_owned());
+        state.apply(&Event::BranchPushed { lane: lane(), remote, branch, head: commit(1) }, moment(at));
+    }
+    state.apply(&Event::PullRequestOpened { lane: lane(), pull_request, head: commit(1), updated: true }, moment(900));
+    assert_eq!(state.known_since(), Some(moment(5)));
+}
+
 #[test]
 fn rollback_keeps_pull_request() {
     let lane = || LaneId::new("A").unwrap();
