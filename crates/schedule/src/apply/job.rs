@@ -30,7 +30,8 @@ impl RunState {
         self.count_job(job);
         if let Some(agent) = job.agent().filter(|_| job.is_attempt()) {
             self.worker(lane, agent)?.agent().make_with(made_with);
-            for account in self.accounts_of(lane, job).into_iter().flatten() {
+            let accounts = self.accounts_of(lane, job).filter(|_| !self.lane(lane).is_elsewhere());
+            for account in accounts.into_iter().flatten() {
                 self.pauses.probe(&account, job, at);
             }
         }

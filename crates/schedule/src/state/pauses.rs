@@ -112,6 +112,8 @@ impl Pauses {
         let is_later = pause.until.is_some_and(|until| outage.end(at) > Some(until.plus(LATER)));
         if was_probe || was_lifted || is_later || outage.kind == OutageKind::Refused {
             pause.failures += u32::from(was_probe || was_lifted);
+            // One that runs since before it was known to last longer says nothing about that.
+            pause.probe.iter_mut().for_each(|probe| probe.is_outdated = true);
             let last = std::mem::replace(&mut pause.outage, outage.clone());
             pause.keep_limit(&last, at);
             pause.unrecorded = unrecorded;
@@ -158,9 +160,10 @@ impl Pauses {
         self.accounts.insert(account.to_owned(), pause);
     }
 
-    /// An attempt of the account begins.
+    /// An attempt of the account begins. What works with something else of it begins in a pause, too, and finds out nothing.
     pub(crate) fn probe(&mut self, account: &str, job: &JobId, at: Timestamp) {
-        if let Some(pause) = self.accounts.get_mut(account).filter(|pause| !pause.is_lifted) {
+        let is_due = |pause: &&mut Pause| !pause.is_lifted && pause.until.is_some_and(|until| until <= at);
+        if let Some(pause) = self.accounts.get_mut(account).filter(is_due) {
             pause.probe = Some(Probe { job: job.clone(), since: at, is_outdated: false });
         }
     }

@@ -99,6 +99,20 @@ fn a_time_that_is_over_gives_no_pause_without_a_delay() {
     assert!((5_000..=10_000).contains(&until), "{until}");
 }
 
+/// It works with another account, or on a cluster; or the service took longer than it had said.
+#[test]
+fn an_attempt_that_begins_in_a_pause_finds_nothing_out() {
+    let mut pauses = Pauses::default();
+    pauses.failed("claude", &attempt(1), &quota(Some(3 * HOUR)), moment(0));
+    record(&mut pauses);
+    pauses.probe("claude", &attempt(2), moment(HOUR));
+    assert!(pauses.probes(|_| true).is_empty(), "it is a probe");
+    pauses.probe("claude", &attempt(3), moment(3 * HOUR));
+    pauses.failed("claude", &attempt(2), &quota(Some(9 * HOUR)), moment(3 * HOUR));
+    record(&mut pauses);
+    assert!(pauses.probes(|_| true).is_empty(), "it began before the longer pause was known");
+}
+
 #[test]
 fn a_refusal_waits_for_the_user() {
     let mut pauses = Pauses::default();
