@@ -27,9 +27,14 @@ pub(crate) fn is_elsewhere(deciding: &mut Deciding, lane: LaneIndex, stop: Optio
 
 /// Offers the lane, unless its placements get lost again and again.
 pub(crate) fn offer(deciding: &mut Deciding, lane: LaneIndex, executor: &str) {
-    let state = deciding.state;
+    let (state, plan) = (deciding.state, deciding.state.plan.lane(lane));
     let placement = &state.lane(lane).placement;
-    if let Some(exhausted) = state.budget_exhausted().or_else(|| state.budget_exhausted_in(lane)) {
+    // Where it runs, no attempt would begin.
+    let wants = |agent: &usize| state.lane(lane).agents()[*agent].wants_a_place(&plan.agents[*agent]);
+    let mut wanting = state.current_round(lane).into_iter().flat_map(|round| plan.round(round)).filter(wants);
+    let of_runner = || wanting.find_map(|agent| state.next_runner(lane, agent)?.exhausted);
+    let exhausted = state.budget_exhausted().or_else(|| state.budget_exhausted_in(lane)).or_else(of_runner);
+    if let Some(exhausted) = exhausted {
         return out_of_budget(deciding, lane, exhausted);
     }
     if let Some((at, why)) = placement.lost.as_ref().filter(|_| placement.losses > 0) {
