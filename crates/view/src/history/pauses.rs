@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::RunHistory;
 use super::job::AgentStatus;
-use super::lane::{AgentAccounts, LaneHistory};
+use super::lane::{AgentAccounts, FailureView, LaneHistory};
 use super::state::{LaneState, WaitingFor};
 
 /// Why and until when no attempt with an account begins.
@@ -76,12 +76,16 @@ impl Pauses {
     }
 }
 
-/// The accounts for the agent's next attempt: at the task of its last one, or after that, if it passed.
+/// The accounts for the agent's next attempt: at the task of its last one, or after that, if it passed and no gate failed
+/// since.
 fn next_accounts<'l>(lane: &LaneHistory, agent: &'l AgentAccounts) -> Option<&'l [[String; 2]]> {
     let last = lane.jobs.last_ended(|job| job.job.is_attempt() && job.job.agent() == Some(&agent.agent));
     let at = last.and_then(|last| {
         let at = agent.tasks.iter().position(|(task, _)| Some(task) == last.job.task())?;
-        Some(at + usize::from(last.passed() == Some(true)))
+        let rejected = |it: &FailureView| {
+            it.agent.as_ref() == Some(&agent.agent) && last.ended.is_some_and(|ended| it.at >= ended)
+        };
+        Some(at + usize::from(last.passed() == Some(true) && !lane.failures.iter().any(rejected)))
     });
     agent.tasks.get(at.unwrap_or(0)).map(|(_, accounts)| accounts.as_slice())
 }
@@ -213,10 +217,14 @@ mod tests {
 
     /// An attempt of the agent that failed.
     fn failed(story: Story, agent_name: &str, kind: FailureKind) -> Story {
+        ended(story, agent_name, 1, kind)
+    }
+
+    fn ended(story: Story, agent_name: &str, exit_code: i32, kind: FailureKind) -> Story {
         let job = attempt("SL-1", agent_name, 1);
         let (agent, failure) = (Some(agent(agent_name)), Failure::new(kind, "why"));
         let noted = Event::FailureNoted { lane: lane("SL-1"), agent, task: Some(task("1")), failure };
-        let story = story.job(&job).exited(&job, 1).then(noted);
+        let story = story.job(&job).exited(&job, exit_code).then(noted);
         story.then(phase(agent_name, AgentPhase::Executing, AgentPhase::Failed))
     }
 
@@ -244,6 +252,14 @@ mod tests {
             let given_up = story.then(phase("a1", AgentPhase::Failed, AgentPhase::Abandoned));
             assert_eq!(awaited(&plan, &given_up).as_deref(), Some("lim"));
         }
+    }
+
+    #[test]
+    fn lane_waits_for_the_runner_of_an_agent_whose_last_gate_failed() {
+        let plan = plan_of(&[("a1", Round::Implementation, "lim", false)]);
+        let story = ended(at_work(), "a1", 0, FailureKind::Gate).then(paused("lim"));
+        let retried = story.then(phase("a1", AgentPhase::Failed, AgentPhase::RollingBack));
+        assert_eq!(awaited(&plan, &retried).as_deref(), Some("lim"));
     }
 
     #[test]
