@@ -59,6 +59,8 @@ pub struct LaneFacts {
     pub(super) commands: Vec<TaskId>,
     /// What its agents may use together.
     pub(crate) budget: Budget,
+    /// Whether the plan has it work on a cluster.
+    pub(super) has_executor: bool,
     /// What each of its agents may work with, where the plan is known.
     pub(super) accounts: Vec<AgentAccounts>,
 
@@ -378,6 +380,7 @@ impl LaneHistory {
             runners: lane.agents.iter().map(|agent| (agent.name.clone(), agent.runner.clone())).collect(),
             commands: commands.map(|task| task.id.clone()).collect(),
             budget: lane.budget,
+            has_executor: lane.executor.is_some(),
             accounts: lane.agents.iter().map(accounts).collect(),
             ..LaneFacts::default()
         };

@@ -112,7 +112,7 @@ fn is_over(lane: &LaneHistory, agent: &AgentAccounts) -> bool {
 impl RunHistory {
     /// The pause for which all attempts of the lane wait that could begin now.
     pub(crate) fn pause_of(&self, lane: &LaneHistory) -> Option<&PauseView> {
-        if self.run.pauses.accounts.is_empty() || !lane.jobs.running.is_empty() {
+        if self.run.pauses.accounts.is_empty() || !lane.jobs.running.is_empty() || self.works_elsewhere(lane) {
             return None;
         }
         let rounds: &[Round] = match lane.stage {
@@ -130,6 +130,12 @@ impl RunHistory {
         let latest = |a: &'_ PauseView, b: &'_ PauseView| (a.until.is_none(), a.until) > (b.until.is_none(), b.until);
         let first = pauses.next()??;
         pauses.try_fold(first, |known, pause| pause.map(|pause| if latest(pause, known) { pause } else { known }))
+    }
+
+    /// Whether its attempts are made on a cluster, where a pause of this run does not count.
+    fn works_elsewhere(&self, lane: &LaneHistory) -> bool {
+        let is_placed = self.run.start.as_ref().is_some_and(|start| start.options.placed_by.is_some());
+        lane.elsewhere().is_some() || lane.has_executor && !is_placed
     }
 
     /// The pause of the runner that would make the next attempt of an agent with these accounts.
@@ -260,6 +266,18 @@ mod tests {
         let story = ended(at_work(), "a1", 0, FailureKind::Gate).then(paused("lim"));
         let retried = story.then(phase("a1", AgentPhase::Failed, AgentPhase::RollingBack));
         assert_eq!(awaited(&plan, &retried).as_deref(), Some("lim"));
+    }
+
+    #[test]
+    fn lane_of_an_executor_waits_for_no_runner_here() {
+        let mut lane = Lane { executor: Some("main".to_owned()), ..plan_lane("SL-1", Vec::new()) };
+        lane.agents[0].command = CommandLine::Shell("lim".to_owned());
+        let plan = Plan::new(PlanParts { lanes: vec![lane], ..empty_plan() }).unwrap();
+        assert_eq!(awaited(&plan, &Story::begun().then(paused("lim"))), None);
+        let mut placed = run_started();
+        placed.options.placed_by = Some(placed.run_id.clone());
+        let there = Story::default().then(Event::RunStarted(Box::new(placed))).then(paused("lim"));
+        assert_eq!(awaited(&plan, &there).as_deref(), Some("lim"));
     }
 
     #[test]
