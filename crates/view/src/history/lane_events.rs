@@ -176,7 +176,8 @@ impl LaneFacts {
     pub(super) fn resumed(&mut self) {
         self.stopping = false;
         if self.ending.take().is_some() {
-            self.finished = None;
+            // A lane whose open pull request blocked it has nothing left to do, unless it is sent back.
+            self.finished = self.finished.filter(|_| self.is_merged());
             self.asking.append(&mut self.refused);
             self.rejected.retain(|&gate| gate != Approval::Setup);
         }

@@ -2,7 +2,7 @@ use chrono::FixedOffset;
 use lanewright_model::event::{LaneStage, RunOutcome, StopReason};
 use lanewright_model::testing::*;
 use lanewright_model::time::LocalTime;
-use lanewright_model::{Approval, CheckpointStatus, JobId, Stage};
+use lanewright_model::{Approval, CheckpointStatus, JobId, PullRequest, Stage};
 use proptest::prelude::*;
 
 use super::*;
@@ -100,6 +100,18 @@ fn resume_reopens_failed_and_blocked_lanes() {
     assert_eq!(resumed.lanes()[0].finished, None);
     assert_eq!(resumed.run.owner.as_ref().unwrap().session_id, "second-session");
     assert_eq!(state(&story.merged("SL-1", 'd'), "SL-1"), LaneState::Merged);
+}
+
+#[test]
+fn resumed_proposed_lane_stays_finished() {
+    let pull_request = PullRequest { url: "https://forge/1".to_owned(), number: Some(1), base: "main".to_owned() };
+    let opened = Event::PullRequestOpened { lane: lane("SL-1"), pull_request, head: commit('c'), updated: false };
+    let story = Story::begun().opened("SL-1", 1).then(opened).merged("SL-1", 'd');
+    let story = story.blocked("SL-1", "its checks failed").finished(RunOutcome::Blocked, 3);
+    assert_eq!(state(&story, "SL-1"), LaneState::Blocked);
+    let resumed = view(&story.resumed());
+    assert_eq!(resumed.lanes()[0].state, LaneState::Proposed);
+    assert!(resumed.lanes()[0].finished.is_some());
 }
 
 #[test]
