@@ -56,6 +56,10 @@ impl Commands<'_> {
         self.of("skip", &[lane.as_str()])
     }
 
+    pub fn follow(&self) -> Vec<String> {
+        self.of("follow", &[])
+    }
+
     pub fn clean(&self) -> Vec<String> {
         self.of("clean", &[])
     }

@@ -232,9 +232,16 @@ fn options(history: &RunHistory, lane: &LaneHistory, again: &str, commands: &Com
     let over = "Start the lane over. Its work is saved first; rollback prints where.";
     let judged = ("nothing of the failed work is in the way", "its agents do all of the lane again");
     options.push(choice(over, judged, commands.rollback(Some(&lane.id))));
-    let skip = "Abandon the lane: what depends on it goes on without its work, which is kept.";
-    let judged = ("the rest of the run can end", "its work is missing in what is merged");
-    options.push(choice(skip, judged, commands.skip(&lane.id)));
+    // A merged lane cannot be skipped.
+    if !lane.is_merged() {
+        let skip = "Abandon the lane: what depends on it goes on without its work, which is kept.";
+        let judged = ("the rest of the run can end", "its work is missing in what is merged");
+        options.push(choice(skip, judged, commands.skip(&lane.id)));
+    } else if lane.pull_request.is_some() {
+        let follow = "Have the lane continue with what failed or was said in its pull request.";
+        let judged = ("its agent does the work", "it costs another attempt, and may fail again");
+        options.insert(0, choice(follow, judged, commands.follow()));
+    }
     options
 }
 
@@ -278,7 +285,7 @@ mod tests {
     use super::*;
     use lanewright_model::event::Event;
     use lanewright_model::testing::*;
-    use lanewright_model::{Failure, JobId};
+    use lanewright_model::{Failure, JobId, PullRequest};
 
     fn escalated(story: &Story) -> Vec<Escalation> {
         let history =
@@ -337,6 +344,11 @@ mod tests {
         let outage =
             escalated(&Story::begun().then(failed(FailureKind::Quota))).swap_remove(0).options.swap_remove(0).what;
         assert!(outage.contains("`fallback`") && outage.contains("`outage_limit`"), "{outage}");
+        let pull_request = PullRequest { url: "https://forge/1".to_owned(), number: Some(1), base: "main".to_owned() };
+        let opened = Event::PullRequestOpened { lane: lane("SL-1"), pull_request, head: commit('c'), updated: false };
+        let story = Story::begun().opened("SL-1", 1).then(opened).merged("SL-1", 'd').blocked("SL-1", "checks failed");
+        let proposed = offered(story);
+        assert!(proposed.starts_with("lanewright follow r1\n") && !proposed.contains("skip"), "{proposed}");
         let setup = JobId { lane: Some(lane("SL-1")), role: JobRole::Setup { agent: None }, number: 1 };
         let story = Story::begun().opened("SL-1", 1).job(&setup).exited(&setup, 1).noted("SL-1").failed("SL-1");
         assert!(!offered(story).contains("retry"), "no agent worked, so none can try again");
