@@ -83,6 +83,12 @@ fn a_pick_has_the_other_candidate_merged() {
     assert_eq!((&picked["agent"], &picked["live"]), (&"agent-1".into(), &false.into()));
     let listed = || env.lanewright(&["status", "A"]).exits(0).stdout;
     assert!(listed().contains("agent-1 (picked), agent-2 (chosen)"), "{}", listed());
+    let status = env.lanewright(&["status"]).exits(0).stdout;
+    assert!(status.contains("agent-1 picked"), "{status}");
+    assert!(!status.contains("needs approval") && !status.contains("lanewright approve"), "{status}");
+    for answer in [&["approve", "A"][..], &["reject", "A", "-m", "no"]] {
+        env.lanewright(answer).exits(7).says(&["another candidate of lane A is picked"]).hints("lanewright resume r1");
+    }
     env.resume(&[]).exits(3);
     assert_eq!(chosen(&env)[1], ("agent-1".to_owned(), "user".to_owned()));
     let diff = env.lanewright(&["diff", "A", "--candidate", "1"]).exits(0).stdout;

@@ -175,8 +175,15 @@ impl AnsweredLane<'_> {
     fn gate(&self, named: Option<&HumanGate>, records: &[Record], live: bool) -> Result<HumanGate> {
         let plan = require_plan(&self.run, &self.state.run(&self.run))?;
         let state = replay(&self.run, &Arc::new(plan), records)?;
-        let (lane, stage) = (&self.lane, state.lane(require_lane(state.plan(), &self.lane)?).stage());
-        let open = state.find(lane).map(|index| state.open_gates(index)).unwrap_or_default();
+        let (lane, index) = (&self.lane, require_lane(state.plan(), &self.lane)?);
+        let (stage, open) = (state.lane(index).stage(), state.open_gates(index));
+        // The resume that acts on a pick forgets what was said of the changes before it.
+        if !live && state.lane(index).picked().is_some() && open.contains(&Approval::Changes.into()) {
+            let message =
+                format!("another candidate of lane {lane} is picked: a resume builds the lane with it, and asks again");
+            let error = ExitStatus::InvalidOperation.error(message);
+            return Err(to_continue(self.state, &self.run).into_iter().fold(error, Hint::hint));
+        }
         match (open.as_slice(), named) {
             ([only], None) => Ok(only.clone()),
             ([], _) => {

@@ -2,7 +2,7 @@
 
 use lanewright_model::cells::clean;
 use lanewright_model::text::listed;
-use lanewright_model::{Approval, HumanGate};
+use lanewright_model::{AgentName, Approval, HumanGate};
 
 use crate::history::{AnswerView, LaneHistory, LaneState, RunHistory};
 
@@ -46,7 +46,7 @@ pub(crate) fn answer_word(approved: bool) -> &'static str {
 }
 
 /// The last answer to a lane that does not move, if nothing came of it yet.
-pub(crate) fn answer_without_effect<'h>(history: &RunHistory, lane: &'h LaneHistory) -> Option<&'h AnswerView> {
+fn answer_without_effect<'h>(history: &RunHistory, lane: &'h LaneHistory) -> Option<&'h AnswerView> {
     if lane.state != LaneState::Stopped {
         return None;
     }
@@ -57,8 +57,17 @@ pub(crate) fn answer_without_effect<'h>(history: &RunHistory, lane: &'h LaneHist
     lane.answers.last().filter(|answer| ended.is_some_and(|ended| answer.at >= ended) || is_approval(answer))
 }
 
-/// The word for the lane's state: one that was answered and waits for a resume is not merely stopped.
+/// The candidate with which a resume builds a lane that does not move.
+fn pick_without_effect(lane: &LaneHistory) -> Option<AgentName> {
+    lane.replacement().filter(|_| lane.state == LaneState::Stopped)
+}
+
+/// The word for the lane's state: one that was answered, or whose candidate was picked, and that waits for a resume is not
+/// merely stopped.
 pub fn word(history: &RunHistory, lane: &LaneHistory) -> &'static str {
+    if pick_without_effect(lane).is_some() {
+        return "picked";
+    }
     answer_without_effect(history, lane).map_or_else(|| lane.state.word(), answered)
 }
 
@@ -71,8 +80,13 @@ fn answered(answer: &AnswerView) -> &'static str {
     }
 }
 
-/// What was answered, and what a resume does with it.
-pub(crate) fn effect_of_resume(answer: &AnswerView) -> &'static str {
+/// What was picked or answered, and what a resume does with it; a pick undoes an answer.
+pub(crate) fn effect_of_resume(history: &RunHistory, lane: &LaneHistory) -> Option<String> {
+    let picked = pick_without_effect(lane).map(|agent| format!("{agent} picked, resume to build the lane with it"));
+    picked.or_else(|| answer_without_effect(history, lane).map(|answer| effect_of_answer(answer).to_owned()))
+}
+
+fn effect_of_answer(answer: &AnswerView) -> &'static str {
     match (&answer.gate, answer.approved) {
         (HumanGate::Approval(Approval::Changes), true) => "approved, resume to merge",
         (HumanGate::Approval(Approval::Setup), true) => "setup approved, resume to start",

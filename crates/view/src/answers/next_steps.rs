@@ -6,7 +6,7 @@ use lanewright_model::text::{counted, listed, shell_line};
 use lanewright_model::{AgentName, Approval, HumanGate, LaneId, TaskId};
 use serde::Serialize;
 
-use crate::answers::approvals::{answer_without_effect, commit_of, effect_of_resume, subject_of, word};
+use crate::answers::approvals::{commit_of, effect_of_resume, subject_of, word};
 use crate::answers::commands::Commands;
 use crate::answers::escalation;
 use crate::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
@@ -110,8 +110,7 @@ fn question(history: &RunHistory, lane: &LaneHistory, task: &TaskId) -> String {
 }
 
 fn answered_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
-    let answered =
-        |lane: &LaneHistory| Some(format!("{}: {}", lane.id, effect_of_resume(answer_without_effect(history, lane)?)));
+    let answered = |lane: &LaneHistory| Some(format!("{}: {}", lane.id, effect_of_resume(history, lane)?));
     let answered: Vec<String> = history.lanes().iter().filter_map(answered).collect();
     let again = || vec![commands.resume_of(&history.run)];
     (!answered.is_empty()).then(|| NextStep { reason: answered.join("; "), commands: again() })
@@ -166,8 +165,7 @@ pub(crate) fn by_reason<'h>(
 
 /// What the user may type about the run as a whole, and where its work is.
 pub(crate) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_else: bool) -> Option<NextStep> {
-    let stopped =
-        |lane: &LaneHistory| lane.state == LaneState::Stopped && answer_without_effect(history, lane).is_none();
+    let stopped = |lane: &LaneHistory| lane.state == LaneState::Stopped && effect_of_resume(history, lane).is_none();
     let was_stopped = || history.lanes().iter().any(stopped);
     let reason = match history.run.outcome {
         Some(RunOutcome::Done) => return Some(NextStep { reason: where_the_work_is(history), commands: Vec::new() }),

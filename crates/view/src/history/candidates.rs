@@ -52,6 +52,12 @@ impl LaneFacts {
         until.map(|(_, choice)| choice.clone()).unwrap_or_default()
     }
 
+    /// The candidate that is to take the place of the chosen one.
+    pub(crate) fn replacement(&self) -> Option<AgentName> {
+        let Choice { chosen, picked } = self.choice();
+        picked.filter(|_| chosen.is_some())
+    }
+
     /// Its candidates, in the order of their numbers.
     pub fn candidates(&self) -> Vec<CandidateView<'_>> {
         let usage = |agent: &AgentName| {

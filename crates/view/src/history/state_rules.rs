@@ -62,7 +62,9 @@ fn state_by_stage(lane: &LaneHistory) -> LaneState {
         LaneStage::Validation => LaneState::Testing,
         LaneStage::Review => LaneState::Reviewing,
         LaneStage::AwaitingUserApproval if tests_merge => LaneState::Testing,
-        LaneStage::AwaitingUserApproval if open(Approval::Changes) && !lane.merging && !is_empty() => {
+        LaneStage::AwaitingUserApproval
+            if open(Approval::Changes) && !lane.merging && !is_empty() && lane.replacement().is_none() =>
+        {
             LaneState::NeedsApproval(Approval::Changes)
         }
         LaneStage::AwaitingUserApproval if lane.rejected.contains(&Approval::Changes) => LaneState::Running,

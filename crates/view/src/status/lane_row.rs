@@ -9,7 +9,7 @@ use lanewright_model::text::headline;
 use lanewright_model::time::{LocalTime, short};
 use lanewright_model::{AgentName, JobId, LaneId, TaskId, Timestamp};
 
-use crate::answers::approvals::{answer_without_effect, effect_of_resume, subject_of, word};
+use crate::answers::approvals::{effect_of_resume, subject_of, word};
 use crate::answers::next_steps::with_ends;
 use crate::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, StateGroup, WaitingFor};
 use crate::status::context::SummaryContext;
@@ -198,8 +198,8 @@ fn note(
             _ => format!("kept {}", clean(&lane.kept.join(", "))),
         },
         (LaneState::Stopped, None) if lane.is_half_rolled_back => HALF_ROLLED_BACK.to_owned(),
-        (LaneState::Stopped, None) => match answer_without_effect(history, lane) {
-            Some(answer) => effect_of_resume(answer).to_owned(),
+        (LaneState::Stopped, None) => match effect_of_resume(history, lane) {
+            Some(effect) => effect,
             None => {
                 let pause = history.pause_of(lane).and_then(|pause| pause.describe(now));
                 let pause = pause.map(|pause| format!("; {pause}")).unwrap_or_default();

@@ -9,7 +9,7 @@ use lanewright_model::{
 };
 
 use super::StageRecord;
-use crate::answers::approvals::{answer_without_effect, effect_of_resume, subject_of};
+use crate::answers::approvals::{effect_of_resume, subject_of};
 use crate::answers::commands::Commands;
 use crate::answers::next_steps::with_ends;
 use crate::history::{
@@ -203,8 +203,8 @@ fn status_and_notes(
             let back = shell_line(commands.rollback([&lane.id]));
             (Some(Ready), format!("left out: {reason}; to take it in again: {back}"))
         }
-        (LaneState::Stopped, _) => match answer_without_effect(history, lane) {
-            Some(answer) => (Some(Ready), effect_of_resume(answer).to_owned()),
+        (LaneState::Stopped, _) => match effect_of_resume(history, lane) {
+            Some(effect) => (Some(Ready), effect),
             None if has_not_begun => (Some(Ready), "stopped before it began".to_owned()),
             None => (Some(Ready), format!("stopped in {}", stage_in_words(lane.stage.word()))),
         },
