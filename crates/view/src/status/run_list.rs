@@ -86,7 +86,7 @@ impl ListedRun {
             "pull_request_opened" | "feedback_received" | "stop_requested" | "rollback_begun" => true,
             "job_exited" => has(line, TRANSCRIPT) || has(line, ATTEMPT),
             // Whose tokens they are.
-            "job_planned" => has(line, FALLBACK),
+            "job_planned" => has(line, MADE_WITH),
             word => word.starts_with("run_") || word.starts_with("lane_"),
         }
     }
@@ -111,7 +111,7 @@ const TRANSCRIPT: &[u8] = b"\"transcript\":";
 
 const ATTEMPT: &[u8] = b"\"attempt\":{";
 
-const FALLBACK: &[u8] = b"\"is_fallback\":";
+const MADE_WITH: &[u8] = b"\"made_with\":";
 
 fn has(line: &[u8], wanted: &[u8]) -> bool {
     line.windows(wanted.len()).any(|part| part == wanted)
@@ -192,6 +192,13 @@ mod tests {
             "run                  state   started\n\
              P1-SL-AUTH-20251227  failed  3h ago\n"
         );
+    }
+
+    #[test]
+    fn plans_of_attempts_that_name_a_runner_are_decisive() {
+        let line = |job: &str| ListedRun::is_decisive("job_planned", job.as_bytes());
+        assert!(line("{\"event\":\"job_planned\",\"job\":{},\"made_with\":{\"runner\":\"a\"},\"crc\":\"0\"}"));
+        assert!(!line("{\"event\":\"job_planned\",\"job\":{\"role\":\"tests\"},\"crc\":\"0\"}"));
     }
 
     #[test]
