@@ -79,6 +79,8 @@ fn lanes_work_as_jobs_and_are_merged_here() {
     let run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(&env, 1));
     wait_for_the_claim(&env);
+    let told = env.lanewright(&["tell", "r1", "A", "-m", "use the v2 API"]).exits(0).stdout;
+    assert!(told.contains("only if the lane is offered again") && !told.contains("next"), "{told}");
     env.write("scratch/go", "");
     assert_merged(&env, run.wait());
     assert_eq!(submitted(&env), 2);

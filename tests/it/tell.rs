@@ -46,8 +46,8 @@ fn a_run_that_rests_has_the_message_in_its_next_prompt() {
     env.execute(&[]).exits(1);
     let told = env.lanewright(&["tell", "A", "-m", "the port is 99", "--format", "json"]).exits(0).json();
     assert_eq!(
-        (&told["live"], &told["now"], &told["later"]),
-        (&false.into(), &Value::Array(vec![]), &Value::Array(vec![]))
+        (&told["live"], &told["now"], &told["later"], &told["elsewhere"]),
+        (&false.into(), &Value::Array(vec![]), &Value::Array(vec![]), &false.into())
     );
     env.lanewright(&["retry", "r1", "A"]).exits(0);
 }

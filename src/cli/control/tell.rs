@@ -36,12 +36,19 @@ pub(crate) fn run(context: &Context, arguments: &Tell) -> Result<ExitStatus> {
     }
     refuse_done(&within, run, lane, &state_of(context, &within, run)?)?;
     ask::record(&within, run, redactor, Request::Tell { lane: lane.clone(), message: message.clone() })?;
+    let state = state_of(context, &within, run)?;
+    let elsewhere = state.lane(require_lane(state.plan(), lane)?).is_elsewhere();
     // Those that began meanwhile have it in their prompt and get it twice, which is better than never.
-    let at_work = deliver(&within, run, &state_of(context, &within, run)?, lane, &message)?;
+    let at_work = if elsewhere { Vec::new() } else { deliver(&within, run, &state, lane, &message)? };
     let live = is_held(&directory.lock());
     let reached: Vec<String> = at_work.iter().filter(|(_, asks)| *asks).map(|(agent, _)| agent.to_string()).collect();
     let later: Vec<String> = at_work.iter().filter(|(_, asks)| !asks).map(|(agent, _)| agent.to_string()).collect();
-    let mut text = vec![format!("Recorded for {lane}; the next prompts of its agents have it.")];
+    let mut text = vec![match elsewhere {
+        true => format!(
+            "Recorded for {lane}, which a job on a cluster has: its agents get it only if the lane is offered again."
+        ),
+        false => format!("Recorded for {lane}; the next prompts of its agents have it."),
+    }];
     if !reached.is_empty() {
         text.push(format!("At work: {} gets it at the next tool call.", reached.join(" and ")));
     }
@@ -56,7 +63,9 @@ pub(crate) fn run(context: &Context, arguments: &Tell) -> Result<ExitStatus> {
         let resume = command(&within.state, &["resume", run.as_str()]);
         text.push(format!("The run is not active; continue with:\n  {resume}"));
     }
-    let json = json!({"run_id": run, "lane": lane, "message": message, "live": live, "now": reached, "later": later});
+    let json = json!({
+        "run_id": run, "lane": lane, "message": message, "live": live, "now": reached, "later": later, "elsewhere": elsewhere,
+    });
     context.printer.print(format_args!("{}\n", text.join("\n")), &json)
 }
 

@@ -87,6 +87,11 @@ const TOLD: Fields = &[
     ("live", BOOLEAN, "whether a process works on the run"),
     ("now", LIST, "the agents at work that get it at their next tool call"),
     ("later", LIST, "those that get it with their next attempt"),
+    (
+        "elsewhere",
+        BOOLEAN,
+        "whether a job on a cluster has the lane: its agents get it only if the lane is offered again",
+    ),
 ];
 
 const PICKED: Fields = &[
