@@ -210,6 +210,18 @@ fn a_fallback_that_is_unknown_or_cannot_work_is_named_before_the_start() {
 }
 
 #[test]
+fn useless_fallback_is_named_before_the_start() {
+    let env = TestEnv::new();
+    with_fallback(&env, "", "", "echo a > a.txt\n");
+    let config = env.read("config/lanewright/config.toml").replace("[\"second\"]", "[\"first\", \"second\"]");
+    env.write("config/lanewright/config.toml", config + "account = \"first\"\n");
+    env.execute(&[])
+        .exits(0)
+        .says(&["names itself, which has no effect", "names `second`, whose account is the same"])
+        .hints("name a runner with another account");
+}
+
+#[test]
 fn a_model_that_does_not_exist_stops_only_those_that_ask_for_it() {
     let env = TestEnv::new();
     let runner = "command = [\"sh\", \"x.sh\"]\noptions = { model = [\"{value}\"] }\n\

@@ -55,6 +55,15 @@ fn unsupported_ref_format_is_refused() {
 }
 
 #[test]
+fn follow_without_pull_requests_is_a_warning() {
+    let env = with(ONE);
+    env.execute(&["--follow", "1h"]).exits(0).says(&["`--follow` has no effect"]).hints("--merge pr");
+    let env = with(ONE);
+    env.write("config/lanewright/config.toml", "follow = \"1h\"\n");
+    assert!(!env.execute(&[]).exits(0).stderr.contains("no effect"), "in settings it is for runs with pull requests");
+}
+
+#[test]
 fn unknown_git_extension_is_refused() {
     let env = with(ONE);
     env.git(&["config", "core.repositoryFormatVersion", "1"]);

@@ -14,10 +14,11 @@ use lanewright_model::ownership::Ownership;
 use lanewright_model::plan::OwnershipRule;
 use lanewright_model::text::{counted, headline, listed, shell_line};
 use lanewright_model::{
-    Agent, Budget, CommandLine, Lane, LaneId, LaneIndex, PhaseId, Plan, PlanFormat, Runner, SandboxChoice, Submodules,
-    UNSET_RUNNER, WallBuilder, user_setup,
+    Agent, Budget, CommandLine, Lane, LaneId, LaneIndex, MergeMode, PhaseId, Plan, PlanFormat, Runner, SandboxChoice,
+    Submodules, UNSET_RUNNER, WallBuilder, user_setup,
 };
 use lanewright_plan::explain;
+use lanewright_plan::settings::Origin;
 use lanewright_plan::settings::environment::HOME;
 use lanewright_programs::process::find_program;
 use lanewright_programs::wall;
@@ -386,6 +387,40 @@ pub(super) fn note_budgets(within: &RepositoryContext, plan: &Plan, runs: &dyn F
             .context
             .printer
             .warning(message, &["to limit their tokens, where they report these: `max_tokens`".to_owned()]);
+    }
+}
+
+/// Shows which runners have a `fallback` that is paused whenever they are.
+pub(super) fn note_fallbacks(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) -> bool) {
+    fn account<'a>(name: &'a str, runner: &'a Runner) -> &'a str {
+        runner.account.as_deref().unwrap_or(name)
+    }
+    let agents = plan.lanes.iter().filter(|lane| runs(&lane.id)).flat_map(|lane| &lane.agents);
+    let works = |agent: &&Agent| agent.runs_its_command() && agent.fallback.is_none();
+    let used: BTreeSet<&str> = agents.filter(works).map(|agent| agent.runner.as_str()).collect();
+    for (name, runner) in plan.runners.iter().filter(|(name, _)| used.contains(name.as_str())) {
+        for other in &runner.fallback {
+            let is_same = plan.runners.get(other).is_some_and(|known| account(other, known) == account(name, runner));
+            let what = match other == name {
+                true => "itself, which has no effect".to_owned(),
+                false if is_same => {
+                    format!("`{}`, whose account is the same, so limits pause both", headline(other, NAME))
+                }
+                false => continue,
+            };
+            let message = format!("`fallback` of the runner `{}` names {what}", headline(name, NAME));
+            context.printer.warning(message, &["name a runner with another account there".to_owned()]);
+        }
+    }
+}
+
+/// Shows that the run is to follow pull requests and opens none.
+pub(super) fn note_unused_follow(within: &RepositoryContext) {
+    let settings = &within.settings;
+    let is_asked = settings.follow.value.is_some() && matches!(settings.follow.origin, Origin::Flag(_));
+    if is_asked && settings.merge.value.mode() != MergeMode::Pr {
+        let message = "`--follow` has no effect, because this run opens no pull requests";
+        within.context.printer.warning(message, &["to open them: --merge pr".to_owned()]);
     }
 }
 

@@ -164,6 +164,8 @@ pub(crate) fn start(
     executors::check(within, &plan.plan, lanes(), &run)?;
     preflight::note_gates(within, &plan.plan, &runs);
     preflight::note_budgets(within, &plan.plan, &runs);
+    preflight::note_fallbacks(&within.context, &plan.plan, &runs);
+    preflight::note_unused_follow(within);
     preflight::note_setup(&within.context, &plan.plan, &runs);
     preflight::note_hooks(within, &base, &plan.plan, &runs)?;
     preflight::note_commit_hooks(within)?;
