@@ -26,6 +26,11 @@ const NETWORK: &[&str] = &[
     r"\b(502 bad gateway|503 service unavailable|504 gateway time-?out)\b",
 ];
 
+/// What the programs of forges and git print besides when a server fails or is not reached. A test that an agent ran may
+/// print the same.
+const REMOTE: &[&str] =
+    &[r"\bHTTP 50[0234]\b", r"\berror connecting to \S", r"\bdial tcp\b.*: no such host\b", r"\bi/o timeout\b"];
+
 /// What services and their programs print when they take no more requests for now.
 const QUOTA: &[&str] = &[
     r"\b429 too many requests\b",
@@ -103,6 +108,9 @@ static REFUSALS: LazyLock<Vec<(Cause, Vec<Regex>)>> = LazyLock::new(|| {
 /// … and when something is out.
 static OUTAGES: LazyLock<Vec<(Cause, Vec<Regex>)>> =
     LazyLock::new(|| vec![(Cause::Quota, all(QUOTA)), (Cause::Network, all(NETWORK))]);
+
+static REMOTE_OUTAGES: LazyLock<Vec<(Cause, Vec<Regex>)>> =
+    LazyLock::new(|| [&OUTAGES[..], &[(Cause::Network, all(REMOTE))]].concat());
 
 static FIELDS: LazyLock<Vec<Regex>> = LazyLock::new(|| all(ends::FIELDS));
 static SENTENCES: LazyLock<Vec<Regex>> = LazyLock::new(|| all(ends::SENTENCES));
@@ -212,7 +220,7 @@ fn closing_lines(tail: &[String], reported: &Transcript) -> Vec<String> {
 
 /// What was out, if that is why a program failed that said `lines`: one that speaks to a remote or to a forge.
 pub fn outage_in(lines: &[String]) -> Option<Outage> {
-    find_outage(lines, &OUTAGES).map(|(outage, ..)| outage)
+    find_outage(lines, &REMOTE_OUTAGES).map(|(outage, ..)| outage)
 }
 
 /// What `runner` describes, of what an attempt with this transcript can have met.
@@ -286,7 +294,7 @@ mod tests {
 
     #[test]
     fn outage_patterns_compile() {
-        let known = [NETWORK, QUOTA, WRONG_KEY, WRONG_MODEL, REFUSED];
+        let known = [NETWORK, REMOTE, QUOTA, WRONG_KEY, WRONG_MODEL, REFUSED];
         assert_eq!(known.map(|texts| all(texts).len()), known.map(<[_]>::len));
         assert_eq!((FIELDS.len(), SENTENCES.len()), (ends::FIELDS.len(), ends::SENTENCES.len()));
     }
@@ -310,6 +318,23 @@ mod tests {
             ("Error: unable to verify the first certificate", Refused),
         ] {
             assert_eq!(of(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn outages_of_forges_and_remotes_are_recognized() {
+        for line in [
+            "gh: Internal Server Error (HTTP 500)",
+            "HTTP 502: Bad Gateway (https://api.github.com/graphql)",
+            "error: RPC failed; HTTP 503 curl 22 The requested URL returned error: 503",
+            "error connecting to api.github.com",
+            "dial tcp: lookup gitlab.com on 127.0.0.53:53: no such host",
+            "dial tcp 140.82.121.6:443: i/o timeout",
+        ] {
+            assert_eq!(outage_in(&[line.to_owned()]).map(|outage| outage.kind), Some(OutageKind::Network), "{line}");
+        }
+        for line in ["HTTP 404: Not Found", "HTTP 422: Validation Failed", "see pull/500"] {
+            assert_eq!(outage_in(&[line.to_owned()]), None, "{line}");
         }
     }
 

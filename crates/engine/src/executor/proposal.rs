@@ -8,8 +8,9 @@ use lanewright_files::{atomic, directory};
 use lanewright_git::{self as git, Checkout, GitError, Merge, Mode, PushRequest, Remote, branch_reference};
 use lanewright_model::event::Event;
 use lanewright_model::text::{last_lines, shell_line};
-use lanewright_model::{CommitId, LaneIndex, PullRequest};
-use lanewright_programs::forge::{Forge, Opened, Proposal};
+use lanewright_model::time::exact;
+use lanewright_model::{CommitId, LaneIndex, Outage, OutageKind, PullRequest};
+use lanewright_programs::forge::{Forge, ForgeError, Opened, Proposal};
 use lanewright_schedule::{ProposalState, RunState};
 use lanewright_store::run_log;
 
@@ -215,7 +216,13 @@ impl Executor {
         // The first line holds what was run, and so the lane's own words.
         let text = error.to_string();
         let said = text.split_once('\n').map_or(text.as_str(), |(_, said)| said);
-        match outage_in(&last_lines(said, LOOKED_AT)) {
+        let outage = match &error {
+            ExecutorError::Forge(ForgeError::TimedOut { limit, .. }) => {
+                Some(Outage::new(OutageKind::Network, format!("the forge did not answer within {}", exact(*limit))))
+            }
+            _ => outage_in(&last_lines(said, LOOKED_AT)),
+        };
+        match outage {
             Some(outage) => Ok(vec![Event::ForgeUnavailable { lane: self.id(lane), outage }]),
             None => Err(error),
         }
