@@ -230,7 +230,7 @@ case "$*" in
         printf '2030-01-01T00:00:00.000002Z 01E \033[31mmissing fixed.txt\033[0m\n'
         printf '2030-01-01T00:00:00.000003Z 00O section_end:1:step_script\r\033[0K\n' ;;
     *members/all/7) echo '{"access_level":40}' ;;
-    *members/all/*) echo '404 Not found' >&2; exit 1 ;;
+    *members/all/*) echo 'glab: 404 Not found (HTTP 404)' >&2; exit 1 ;;
     *) echo "unknown call: $*" >&2; exit 1 ;;
 esac
 "#;

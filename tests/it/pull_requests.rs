@@ -343,7 +343,7 @@ if [ "$1" = api ]; then
             echo "$sha" > pulls/$number.merged ;;
         *collaborators/*)
             login=${*#*collaborators/}
-            grep -q "^${login%%/*}$" writers || { echo "HTTP 404: Not Found" >&2; exit 1; }
+            grep -q "^${login%%/*}$" writers || { echo "gh: Not Found (HTTP 404)" >&2; exit 1; }
             echo '{"permission":"write"}' ;;
         */logs) cat check-log ;;
         *graphql*)

@@ -47,6 +47,11 @@ impl ForgeError {
         Self::Answer { command: shell_line(call), expected, said: said.trim().to_owned() }
     }
 
+    /// Whether the forge has no such thing, as `gh api` and `glab api` print it: `gh: Not Found (HTTP 404)`, `glab: HTTP 404`.
+    pub(super) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Failed { said, .. } if said.contains("HTTP 404"))
+    }
+
     pub fn remedy(&self) -> String {
         match self {
             Self::Missing { remedy, .. } | Self::NotLoggedIn { remedy, .. } => remedy.clone(),

@@ -225,7 +225,7 @@ pub(super) fn may_write(forge: &Forge, login: &str) -> Result<bool, ForgeError> 
             let answer: Value = serde_json::from_str(&said).unwrap_or_default();
             Ok(matches!(answer["permission"].as_str(), Some("admin" | "maintain" | "write")))
         }
-        Err(ForgeError::Failed { said, .. }) if said.contains("404") => Ok(false),
+        Err(error) if error.is_not_found() => Ok(false),
         Err(error) => Err(error),
     }
 }

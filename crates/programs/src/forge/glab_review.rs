@@ -103,7 +103,7 @@ pub(super) fn reviews(forge: &Forge, pulls: &[(u64, &str)]) -> Result<BTreeMap<u
         match get(forge, &path) {
             Ok(request) => drop(reviews.insert(*number, review(forge, &path, request)?)),
             // It is gone, with its project or the fork that it came from.
-            Err(ForgeError::Failed { said, .. }) if said.contains("404") => {}
+            Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }
     }
@@ -187,7 +187,7 @@ fn comment(note: Note) -> Comment {
 pub(super) fn may_write(forge: &Forge, user: &str) -> Result<bool, ForgeError> {
     match get::<Member>(forge, &format!("{}/members/all/{user}", glab::project(forge))) {
         Ok(member) => Ok(member.access_level >= DEVELOPER),
-        Err(ForgeError::Failed { said, .. }) if said.contains("404") => Ok(false),
+        Err(error) if error.is_not_found() => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -26,6 +26,20 @@ fn pull_request_address_is_the_last_line() {
 }
 
 #[test]
+fn only_the_status_404_counts_as_not_found() {
+    let is_not_found =
+        |said: &str| ForgeError::Failed { command: "gh api".into(), code: Some(1), said: said.into() }.is_not_found();
+    for said in
+        ["{\"message\":\"Not Found\"}\ngh: Not Found (HTTP 404)", "glab: 404 Not found (HTTP 404)", "glab: HTTP 404"]
+    {
+        assert!(is_not_found(said), "{said}");
+    }
+    for said in ["Get \"https://gitlab.com/merge_requests/1404\": EOF", "gh: Server Error for dev404 (HTTP 502)"] {
+        assert!(!is_not_found(said), "{said}");
+    }
+}
+
+#[test]
 fn url_path_is_percent_encoded() {
     assert_eq!(percent_encoded("group/sub group/shop"), "group%2Fsub%20group%2Fshop");
     assert_eq!(percent_encoded("lane/P1/SL-1&state=x#ü"), "lane%2FP1%2FSL-1%26state%3Dx%23%C3%BC");
