@@ -321,8 +321,8 @@ fn a_branch_with_an_open_pull_request_is_not_cleaned_up() {
 }
 
 /// Keeps `$SCRATCH/pulls/NUMBER.{head,base,title,body}`. With `$SCRATCH/gh-says` it fails and says that. `NUMBER.merged`
-/// holds the head with which a pull request was merged, `NUMBER.{reviews,threads,comments,decision}` what was said of it, and
-/// `$SCRATCH/checks` prints the checks of the commit `$OID`.
+/// holds the head with which a pull request was merged, `NUMBER.{reviews,opinions,threads,comments,decision}` what was
+/// said of it, and `$SCRATCH/checks` prints the checks of the commit `$OID`.
 pub(crate) const GH: &str = r#"#!/bin/sh
 set -e
 cd "$SCRATCH"
@@ -361,6 +361,7 @@ if [ "$1" = api ]; then
                     [ ! -e pulls/$number.decision ] || decision="\"$(cat pulls/$number.decision)\""
                     printf '%s"p%s":{"state":"%s","isDraft":false,"headRefOid":"%s","baseRefName":"%s","reviewDecision":%s,' \
                         "$separator" $number $state $oid "$(cat pulls/$number.base)" "$decision"
+                    printf '"latestOpinionatedReviews":{"nodes":[%s]},' "$(nodes opinions)"
                     printf '"commits":{"nodes":[{"commit":{"statusCheckRollup":{"contexts":{"nodes":[%s]}}}}]},' "$run"
                     printf '"reviews":{"nodes":[%s]},"reviewThreads":{"nodes":[%s]},"comments":{"nodes":[%s]}}' \
                         "$(nodes reviews)" "$(nodes threads)" "$(nodes comments)"

@@ -13,6 +13,7 @@ use super::{Forge, gh};
 
 /// What is asked of each pull request.
 const FIELDS: &str = "state isDraft headRefOid baseRefName reviewDecision \
+latestOpinionatedReviews(first: 50, writersOnly: true) { nodes { state } } \
 commits(last: 1) { nodes { commit { statusCheckRollup { contexts(first: 100) { nodes { __typename \
 ... on CheckRun { databaseId name status conclusion detailsUrl title summary isRequired(pullRequestNumber: NUMBER) } \
 ... on StatusContext { context state description targetUrl isRequired(pullRequestNumber: NUMBER) } } } } } } } \
@@ -38,7 +39,9 @@ struct Pull {
     is_draft: bool,
     head_ref_oid: String,
     base_ref_name: String,
+    /// `None`: the forge requires no review.
     review_decision: Option<String>,
+    latest_opinionated_reviews: Nodes<Opinion>,
     commits: Nodes<CommitNode>,
     reviews: Nodes<Said>,
     review_threads: Nodes<Thread>,
@@ -48,6 +51,12 @@ struct Pull {
 #[derive(Deserialize)]
 struct Nodes<T> {
     nodes: Vec<T>,
+}
+
+/// What a reviewer who may write decided last.
+#[derive(Deserialize)]
+struct Opinion {
+    state: String,
 }
 
 #[derive(Deserialize)]
@@ -171,10 +180,19 @@ fn review(pull: Pull) -> Review {
             Some("APPROVED") => ReviewState::Approved,
             Some("CHANGES_REQUESTED") => ReviewState::ChangesRequested,
             Some("REVIEW_REQUIRED") => ReviewState::Required,
-            _ => ReviewState::None,
+            _ => of_opinions(&pull.latest_opinionated_reviews.nodes),
         },
         checks,
         comments,
+    }
+}
+
+fn of_opinions(opinions: &[Opinion]) -> ReviewState {
+    let has = |state: &str| opinions.iter().any(|opinion| opinion.state == state);
+    match () {
+        () if has("CHANGES_REQUESTED") => ReviewState::ChangesRequested,
+        () if has("APPROVED") => ReviewState::Approved,
+        () => ReviewState::None,
     }
 }
 
@@ -256,4 +274,36 @@ pub(super) fn merge(forge: &Forge, number: u64, head: &str, style: MergeStyle) -
     let fields = [format!("sha={head}"), format!("merge_method={method}")];
     let call = words(["--method", "PUT", &path, "-f", &fields[0], "-f", &fields[1]]);
     run(&forge.directory, &[gh::api(forge), call].concat(), &[]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pull(decision: Value, opinions: &[&str]) -> Value {
+        let opinions: Vec<Value> = opinions.iter().map(|state| json!({"state": state})).collect();
+        json!({
+            "state": "OPEN", "isDraft": false, "headRefOid": "c1", "baseRefName": "main", "reviewDecision": decision,
+            "latestOpinionatedReviews": {"nodes": opinions}, "commits": {"nodes": []}, "reviews": {"nodes": []},
+            "reviewThreads": {"nodes": []}, "comments": {"nodes": []},
+        })
+    }
+
+    fn review_of(pull: Value) -> Review {
+        review(serde_json::from_value(pull).unwrap())
+    }
+
+    #[test]
+    fn reviews_count_where_none_is_required() {
+        for (decision, opinions, expected) in [
+            (json!(null), &["APPROVED", "CHANGES_REQUESTED"][..], ReviewState::ChangesRequested),
+            (json!(null), &["DISMISSED", "APPROVED"], ReviewState::Approved),
+            (json!(null), &[], ReviewState::None),
+            (json!("REVIEW_REQUIRED"), &["APPROVED"], ReviewState::Required),
+        ] {
+            assert_eq!(review_of(pull(decision, opinions)).review, expected, "{opinions:?}");
+        }
+    }
 }
