@@ -362,7 +362,8 @@ if [ "$1" = api ]; then
                     printf '%s"p%s":{"state":"%s","isDraft":false,"headRefOid":"%s","baseRefName":"%s","reviewDecision":%s,' \
                         "$separator" $number $state $oid "$(cat pulls/$number.base)" "$decision"
                     printf '"latestOpinionatedReviews":{"nodes":[%s]},' "$(nodes opinions)"
-                    printf '"commits":{"nodes":[{"commit":{"statusCheckRollup":{"contexts":{"nodes":[%s]}}}}]},' "$run"
+                    printf '"commits":{"nodes":[{"commit":{"statusCheckRollup":{"contexts":{"totalCount":%s,"nodes":[%s]}}}}]},' \
+                        "$(echo "$run" | grep -c __typename || true)" "$run"
                     printf '"reviews":{"nodes":[%s]},"reviewThreads":{"nodes":[%s]},"comments":{"nodes":[%s]}}' \
                         "$(nodes reviews)" "$(nodes threads)" "$(nodes comments)"
                     separator=, ;;

@@ -68,7 +68,7 @@ def review(number):
     return {
         "state": pull["state"], "isDraft": False, "headRefOid": commit, "baseRefName": pull["baseRefName"],
         "reviewDecision": "APPROVED", "latestOpinionatedReviews": {"nodes": []},
-        "commits": {"nodes": [{"commit": {"statusCheckRollup": {"contexts": {"nodes": [check]}}}}]},
+        "commits": {"nodes": [{"commit": {"statusCheckRollup": {"contexts": {"totalCount": 1, "nodes": [check]}}}}]},
         "reviews": {"nodes": []}, "reviewThreads": {"nodes": []}, "comments": {"nodes": said},
     }
 

@@ -14,7 +14,7 @@ use super::{Forge, gh};
 /// What is asked of each pull request.
 const FIELDS: &str = "state isDraft headRefOid baseRefName reviewDecision \
 latestOpinionatedReviews(first: 50, writersOnly: true) { nodes { state } } \
-commits(last: 1) { nodes { commit { statusCheckRollup { contexts(first: 100) { nodes { __typename \
+commits(last: 1) { nodes { commit { statusCheckRollup { contexts(first: 100) { totalCount nodes { __typename \
 ... on CheckRun { databaseId name status conclusion detailsUrl title summary isRequired(pullRequestNumber: NUMBER) } \
 ... on StatusContext { context state description targetUrl isRequired(pullRequestNumber: NUMBER) } } } } } } } \
 reviews(last: 50) { nodes { databaseId state body submittedAt author { login __typename } } } \
@@ -72,7 +72,14 @@ struct Commit {
 
 #[derive(Deserialize)]
 struct Rollup {
-    contexts: Nodes<Context>,
+    contexts: Contexts,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Contexts {
+    total_count: usize,
+    nodes: Vec<Context>,
 }
 
 #[derive(Deserialize)]
@@ -154,8 +161,12 @@ pub(super) fn reviews(forge: &Forge, pulls: &[(u64, &str)]) -> Result<BTreeMap<u
 
 fn review(pull: Pull) -> Review {
     let head = pull.head_ref_oid;
-    let contexts = pull.commits.nodes.into_iter().filter_map(|node| node.commit.status_check_rollup);
-    let checks = contexts.flat_map(|rollup| rollup.contexts.nodes).map(|context| check(context, &head)).collect();
+    let mut checks: Vec<Check> = Vec::new();
+    for Rollup { contexts } in pull.commits.nodes.into_iter().filter_map(|node| node.commit.status_check_rollup) {
+        let others = contexts.total_count.saturating_sub(contexts.nodes.len());
+        checks.extend(contexts.nodes.into_iter().map(|context| check(context, &head)));
+        checks.extend((others > 0).then(|| unread(others, &checks, &head)));
+    }
     let mut comments: Vec<Comment> = Vec::new();
     comments.extend(pull.reviews.nodes.into_iter().filter_map(|said| comment("review", said)));
     for thread in pull.review_threads.nodes.into_iter().filter(|thread| !thread.is_resolved) {
@@ -194,6 +205,14 @@ fn of_opinions(opinions: &[Opinion]) -> ReviewState {
         () if has("APPROVED") => ReviewState::Approved,
         () => ReviewState::None,
     }
+}
+
+/// Stands for the checks that one answer has no place for: any of them may fail.
+fn unread(others: usize, known: &[Check], head: &str) -> Check {
+    let name = format!("{others} more checks");
+    let (id, state) = (format!("{name}@{head}"), ChecksState::Pending);
+    let required = known.iter().any(|check| check.required);
+    Check { id, name, state, required, log: String::new(), job: None }
 }
 
 fn check(context: Context, head: &str) -> Check {
@@ -304,6 +323,23 @@ mod tests {
             (json!("REVIEW_REQUIRED"), &["APPROVED"], ReviewState::Required),
         ] {
             assert_eq!(review_of(pull(decision, opinions)).review, expected, "{opinions:?}");
+        }
+    }
+
+    #[test]
+    fn checks_are_pending_while_some_are_not_read() {
+        for (total, required, expected) in
+            [(1, true, ChecksState::Passed), (2, true, ChecksState::Pending), (2, false, ChecksState::Pending)]
+        {
+            let check = json!({
+                "__typename": "StatusContext", "context": "ci", "state": "SUCCESS", "description": null, "targetUrl": null,
+                "isRequired": required,
+            });
+            let mut pull = pull(json!(null), &[]);
+            pull["commits"]["nodes"] = json!([{
+                "commit": {"statusCheckRollup": {"contexts": {"totalCount": total, "nodes": [check]}}}
+            }]);
+            assert_eq!(review_of(pull).checks_state(), expected, "{total} {required}");
         }
     }
 }
