@@ -194,6 +194,17 @@ fn a_forge_that_does_not_answer_is_asked_again() {
     assert!(env.holds("lane/P1/A", "fixed.txt"));
 }
 
+#[test]
+fn a_forge_that_does_not_answer_is_reported_where_another_lane_failed() {
+    let env = world(&format!("{}[[lane]]\nid = \"B\"\nretries = 0\ncommand = 'false'\n", plan("true\n")));
+    env.write("config/lanewright/config.toml", "backoff = \"50ms\"\n");
+    env.execute(&["--merge", "pr"]).exits(1);
+    env.write("scratch/gh-api-says", "HTTP 502: Bad Gateway");
+    env.lanewright(&["follow", "r1", "--once"]).exits(3).says(&["the forge did not report the state", "HTTP 502"]);
+    fs::remove_file(env.path("scratch/gh-api-says")).unwrap();
+    env.lanewright(&["follow", "r1", "--once"]).exits(0);
+}
+
 /// GitLab's answers for one merge request, whose job passes once the branch has `fixed.txt`.
 const GLAB: &str = r#"#!/bin/sh
 set -e

@@ -147,13 +147,11 @@ pub(crate) fn execute(
     // Once the state is pushed, it removes what is not needed any more.
     drop(placing);
     let status = ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed);
-    let Some(why) = view.run.unanswered.as_ref().filter(|_| status == ExitStatus::Done) else {
-        return Ok((status, view));
-    };
+    let Some(why) = &view.run.unanswered else { return Ok((status, view)) };
     let follow = command(&within.state, &["follow", run.started.run_id.as_str()]);
     let message = format!("the forge did not report the state of the pull requests: {why}");
     context.printer.warning(message, &[format!("to ask it again: {follow}")]);
-    Ok((ExitStatus::Blocked, view))
+    Ok((if status == ExitStatus::Done { ExitStatus::Blocked } else { status }, view))
 }
 
 fn executor(

@@ -151,6 +151,7 @@ fn status_of(lanes: &[LaneId], ended: ExitStatus, view: &RunHistory) -> ExitStat
             match (failed, asked.is_empty()) {
                 (true, _) => ExitStatus::Failed,
                 (false, false) => ExitStatus::Blocked,
+                (false, true) if view.run.unanswered.is_some() => ExitStatus::Blocked,
                 (false, true) => ExitStatus::Done,
             }
         }
