@@ -187,7 +187,8 @@ fn moment<Z: TimeZone>(clock: &Captures<'_>, now: DateTime<Utc>, zone: &Z) -> Op
             }
         };
     }
-    let mut days = today.iter_days().take(9);
+    // Shortly after midnight, a time of yesterday is just over.
+    let mut days = today.pred_opt().unwrap_or(today).iter_days().take(10);
     match clock.name("weekday").map(|day| day.as_str().parse::<chrono::Weekday>()) {
         Some(Ok(weekday)) => {
             days.filter(|day| day.weekday() == weekday).filter_map(on).find(|moment| !is_over(*moment))
@@ -304,6 +305,10 @@ mod tests {
         assert_eq!(ends(line, "2026-03-01T14:59:00Z").as_deref(), Some("2026-03-01T15:00"));
         assert_eq!(ends(line, "2026-03-01T15:10:00Z").as_deref(), Some("2026-03-01T15:00"));
         assert_eq!(ends(line, "2026-03-01T15:20:00Z").as_deref(), Some("2026-03-02T15:00"));
+        let midnight = "2026-03-02T00:00:10Z";
+        assert_eq!(ends("try again at 11:59 PM (UTC)", midnight).as_deref(), Some("2026-03-01T23:59"));
+        assert_eq!(ends("resets Sunday 11:59 PM (UTC)", midnight).as_deref(), Some("2026-03-01T23:59"));
+        assert_eq!(ends("try again at 11:40 PM (UTC)", midnight).as_deref(), Some("2026-03-02T23:40"));
     }
 
     #[test]
