@@ -301,14 +301,14 @@ fn reasons_that_glab_cannot_print_are_named_as_such() {
 #[test]
 fn a_command_says_what_became_of_a_pull_request() {
     let env = checked("echo fixed > fixed.txt\n");
-    let config = "backoff = \"50ms\"\nforge = \"command\"\npull_request_command = [\"propose\"]\n";
+    let config = "backoff = \"50ms\"\nauto_merge = true\nforge = \"command\"\npull_request_command = [\"propose\"]\n";
     env.write("config/lanewright/config.toml", config);
-    env.program("propose", "#!/bin/sh\necho https://forge.example.com/7\n");
+    env.program("propose", "#!/bin/sh\necho https://forge.example.com/changes/I7\n");
     env.execute(PR).exits(3).says(&["pull_request_status_command"]);
     env.write("config/lanewright/config.toml", format!("{config}pull_request_status_command = [\"look\"]\n"));
     env.program(
         "look",
-        "#!/bin/sh\n[ \"$LANEWRIGHT_PULL_REQUEST\" = https://forge.example.com/7 ] || exit 1\n\
+        "#!/bin/sh\n[ \"$LANEWRIGHT_PULL_REQUEST\" = https://forge.example.com/changes/I7 ] || exit 1\n\
          oid=$(git -C \"$SCRATCH/../origin.git\" rev-parse lane/P1/A)\n\
          echo '{\"state\":\"open\",\"head\":\"'$oid'\",\"base\":\"main\",\"review\":\"approved\",'\n\
          echo '\"checks\":[{\"id\":\"1\",\"name\":\"ci\",\"state\":\"passed\"}],'\n\

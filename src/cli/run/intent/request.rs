@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lanewright_model::event::{Event, RunOptions};
-use lanewright_model::{Budget, Follow, LaneId, MergeMode, RetryLevel, RunId};
+use lanewright_model::{Budget, Follow, ForgeChoice, LaneId, MergeMode, RetryLevel, RunId};
 use lanewright_plan::settings::{OnConflict, OnLockConflict, Settings};
 
 use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Recover, Retry, ThenResume};
@@ -245,7 +245,10 @@ impl RunRequest {
 
 /// How pull requests are followed for `time`, as the settings say otherwise.
 pub(crate) fn follow(settings: &Settings, time: Option<Duration>) -> Option<Follow> {
-    let (rounds, auto_merge) = (settings.follow_rounds.value, settings.auto_merge.value);
+    // A command opens pull requests and cannot merge them.
+    let is_command = settings.pull_request_command.value.is_some()
+        && matches!(settings.forge.value, ForgeChoice::Command | ForgeChoice::Auto);
+    let (rounds, auto_merge) = (settings.follow_rounds.value, settings.auto_merge.value && !is_command);
     time.map(|time| Follow { time, rounds, auto_merge })
 }
 
