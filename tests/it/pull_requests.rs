@@ -152,6 +152,16 @@ fn a_lane_that_is_built_again_updates_its_pull_request() {
 }
 
 #[test]
+fn a_base_that_a_person_chose_stays() {
+    let env = world("[[lane]]\nid = \"A\"\ncommand = 'date +%s%N > a.txt'\n");
+    env.execute(PR).exits(0);
+    env.write("scratch/pulls/1.base", "release");
+    env.lanewright(&["rollback", "r1"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert_eq!((env.scratch("pulls/edits").lines().count(), pull(&env, 1, "base")), (1, "release".into()));
+}
+
+#[test]
 fn crash_around_push_opens_exactly_one_pull_request() {
     for point in ["before_push_branch", "after_push_branch", "before_open_pull_request", "after_open_pull_request"] {
         let env = world(ONE);

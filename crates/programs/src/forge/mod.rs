@@ -80,7 +80,10 @@ impl Forge {
         match chosen(&listed, proposal.head) {
             Some(known) if known.is_merged => Ok(known.opened(&known.base)),
             Some(known) => {
-                self.update(known, proposal)?;
+                // A person chose another base than the recorded one. It is recorded once the forge is asked for its state.
+                let is_retargeted = proposal.known.is_some_and(|recorded| recorded.base != known.base);
+                let base = if is_retargeted { known.base.as_str() } else { proposal.base };
+                self.update(known, &Proposal { base, ..*proposal })?;
                 Ok(known.opened(proposal.base))
             }
             None => self.create(proposal),
