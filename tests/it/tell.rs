@@ -53,6 +53,18 @@ fn a_run_that_rests_has_the_message_in_its_next_prompt() {
 }
 
 #[test]
+fn an_attempt_that_is_planned_gets_the_message() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'cp \"$LANEWRIGHT_PROMPT_FILE\" \"$SCRATCH/prompt\"; echo a > a.txt'\n");
+    let arguments = ["execute-phase", "../plan.toml", "--run-id", "r1"];
+    env.lanewright_in(&arguments, &[("LANEWRIGHT_CRASH_POINT", "before_run_job:1")]).exits(137);
+    env.lanewright(&["tell", "r1", "A", "-m", "use the v2 API"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert!(env.scratch("prompt").contains("use the v2 API"));
+    assert_eq!(env.events("job_started").len(), 1);
+}
+
+#[test]
 fn jobs_of_the_run_tell_its_agents_nothing() {
     let env = TestEnv::new();
     env.plan(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lanewright_engine::at_resume::replay;
 use lanewright_engine::executor::{BriefFiles, messages};
+use lanewright_files::directory::create_directory_unsynced;
 use lanewright_model::event::Record;
 use lanewright_model::{AgentName, LaneId, RunId};
 use lanewright_schedule::RunState;
@@ -100,6 +101,8 @@ fn deliver(
     for job in state.running_jobs().filter(|job| job.is_attempt() && job.lane.as_ref() == Some(lane)) {
         let Some(agent) = job.agent() else { continue };
         let attempt = directory.job(job);
+        // One that is planned may have no files yet.
+        create_directory_unsynced(&attempt)?;
         tool_calls::append(&messages(&attempt), &json!(message))?;
         let files = BriefFiles { status: attempt.join("status.json"), directory: attempt };
         // A hook that passes on tool calls asks for messages, too.
