@@ -333,6 +333,26 @@ fn named_pipe_as_tool_calls_file_does_not_block() {
     silent(&hook_in(&env, "repo", "post-tool-use", json!({"tool_name": "Bash"}), &more));
 }
 
+#[test]
+fn a_message_waits_while_the_edit_gate_cannot_be_read() {
+    let env = TestEnv::new();
+    env.write("scratch/messages", "\"use the v2 API\"\n");
+    let path = |below: &str| env.path(below).display().to_string();
+    let (messages, calls, worktree) = (path("scratch/messages"), path("scratch/calls"), path("repo"));
+    let edit = |gate: &str| {
+        let more = [
+            ("LANEWRIGHT_RUN_ID", RUN),
+            ("LANEWRIGHT_MESSAGES_FILE", messages.as_str()),
+            ("LANEWRIGHT_TOOL_CALLS_FILE", calls.as_str()),
+            ("LANEWRIGHT_WORKTREE", worktree.as_str()),
+            ("LANEWRIGHT_EDIT_GATE", gate),
+        ];
+        hook_in(&env, "repo", "post-tool-use", json!({"tool_name": "Edit"}), &more)
+    };
+    silent(&edit("["));
+    assert_eq!(context(&edit("[]"), "PostToolUse"), "The user says: use the v2 API");
+}
+
 /// The slot in which lane A of [`waiting`] lies, below the test's directory.
 fn slot(env: &TestEnv) -> String {
     let link = fs::read_link(env.path(&format!("repo.lanes/{RUN}/A/code"))).expect("a link");

@@ -68,11 +68,12 @@ fn answer(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Result<Opt
             if let Err(error) = noted {
                 tracing::debug!("{}", CliError::from(error).message);
             }
+            let mut answer = edit_gate::judge(&context, &input)?;
+            // Taken last: a message counts as given, and a failure would drop it.
             let told = tool_use::messages(&context).unwrap_or_else(|error| {
                 tracing::debug!("{}", CliError::from(error).message);
                 None
             });
-            let mut answer = edit_gate::judge(&context, &input)?;
             if let Some(told) = told {
                 let told = added("PostToolUse", &told);
                 match &mut answer {
