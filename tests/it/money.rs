@@ -1,6 +1,6 @@
 //! What agents cost: sums say what is not in them, and budgets of lanes and runners hold before the next attempt.
 
-use crate::support::TestEnv;
+use crate::support::{TestEnv, wait_until};
 
 /// A program that tells what it used, and its cost where it knows one, and a lane for each line of `lanes`.
 fn env(runners: &[(&str, &str)], lanes: &str) -> TestEnv {
@@ -45,6 +45,19 @@ fn a_sum_says_what_has_no_price() {
     assert_eq!(report["usage"]["unpriced_tokens"], 150);
     assert_eq!(report["usage"]["cost_usd"], 0.01);
     assert!(report["lanes"][1]["usage"]["cost_usd"].is_null(), "{}", report["lanes"][1]["usage"]);
+}
+
+#[test]
+fn an_attempt_that_a_rollback_stops_is_in_the_sum() {
+    let env = env(&[("dear", "")], "[[lane]]\nid = \"A\"\n");
+    env.write("scratch/dear.sh", "echo '{\"in\":150,\"usd\":0.01}'\ntouch $SCRATCH/works\nsleep 600\n");
+    let mut run = env.start(&[]);
+    wait_until("the agent works", || env.path("scratch/works").exists());
+    run.kill();
+    run.wait();
+    env.lanewright(&["rollback", "r1", "--yes"]).exits(0);
+    let report = env.lanewright(&["report", "r1", "--format", "json"]).exits(0).json();
+    assert_eq!(report["usage"]["cost_usd"], 0.01);
 }
 
 #[test]

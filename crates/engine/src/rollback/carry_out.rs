@@ -125,9 +125,11 @@ impl Rollback<'_> {
             process::stop(directory, false)?;
         }
         for (job, directory) in plan.jobs.iter().cloned().zip(&directories) {
-            let exit = process::wait_without_secrets(directory, None, &self.executor.redactor)?;
+            let mut exit = process::wait_without_secrets(directory, None, &self.executor.redactor)?;
             crash_point(CrashPoint::RollbackStep("stop_job"));
-            self.record(vec![Event::JobExited { job, exit, report: None, reading: None, transcript: None }])?;
+            // Without it, what the attempt cost is in no sum.
+            let transcript = self.executor.read_stopped(&job, &mut exit, self.state).map(Box::new);
+            self.record(vec![Event::JobExited { job, exit, report: None, reading: None, transcript }])?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use lanewright_model::safe_text::last_shown;
 use lanewright_model::snapshot_rules::ToolCall;
 use lanewright_model::{JobExit, JobId, Runner, Session, Transcript};
 use lanewright_programs::process;
+use lanewright_schedule::RunState;
 
 use crate::executor::Executor;
 
@@ -38,6 +39,19 @@ impl Executor {
         // A program that does not know an argument prints its help behind the reason.
         let first = of_wrong_version(runner, first_of_the_program);
         (Some(transcript), first.into_iter().chain(of_the_program).collect())
+    }
+
+    /// The same of an attempt that no task of the run waits for any more.
+    pub(crate) fn read_stopped(&self, job: &JobId, exit: &mut JobExit, state: &RunState) -> Option<Transcript> {
+        self.read_stream(job, exit, self.session_of(job, state)).0
+    }
+
+    /// The session of its program that the attempt continues.
+    fn session_of<'s>(&self, job: &JobId, state: &'s RunState) -> Option<&'s Session> {
+        let lane = state.find(job.lane.as_ref()?)?;
+        let plan = self.plan.lane(lane);
+        let agent = plan.agents.iter().position(|agent| Some(&agent.name) == job.agent())?;
+        state.lane(lane).continued_session(plan, agent, self.runner_of(job)?)
     }
 
     pub(super) fn last_words(&self, job: &JobId, count: usize) -> Vec<String> {
