@@ -132,6 +132,8 @@ impl Executor {
             return Ok((self.changed(followed, status).into_iter().collect(), None));
         }
         let (comments, error) = self.comments(proposal, review)?;
+        // One of those that are not known may have to be answered before it is merged.
+        status.unanswered = usize::from(error.is_some());
         let mut remarks: Vec<WholeRemark> = self.failed_checks(proposal, review, &failed);
         remarks.extend(comments);
         remarks.truncate(REMARKS);
