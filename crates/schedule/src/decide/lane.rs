@@ -167,9 +167,9 @@ fn round(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
     }
     // Those whose runner a person has to see to, each with the reason.
     let mut stuck: BTreeMap<usize, String> = BTreeMap::new();
-    // One that failed has its worktree still.
-    let judges =
-        || plan.round(Round::Judge).filter(|_| round == Round::Implementation && lane_state.chosen().is_some());
+    // One that failed has its worktree still, and one that was asked before a crash may run.
+    let is_left = |judge: &usize| lane_state.chosen().is_some() || attempts.has_job_of(plan, *judge);
+    let judges = || plan.round(Round::Judge).filter(|judge| round == Round::Implementation && is_left(judge));
     for agent in
         attempts.in_turn(plan, round).chain(judges()).filter(|&agent| !attempts.waits_for_its_turn(plan, agent))
     {

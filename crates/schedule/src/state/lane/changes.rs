@@ -147,7 +147,8 @@ impl LaneState {
             let worker = &mut self.attempts.agents_mut()[agent];
             worker.changed.clear();
             worker.salvaged.extend(earlier.clone());
-            if worker.step == AgentStep::Done {
+            // Also one whose gate is to run again: what it judged is no more.
+            if matches!(worker.step, AgentStep::Done | AgentStep::Gating(_)) {
                 worker.restart_work(0);
                 worker.restart = RestartFrom::LaneHead;
                 self.ask_again(plan, agent);
