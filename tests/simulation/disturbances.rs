@@ -165,6 +165,8 @@ impl Simulation {
         let mut records: Vec<Record> = log.durable.iter().chain(&log.waiting[..kept]).cloned().collect();
         if power {
             self.world.boot += 1;
+            // What was said and not recorded went with the machine.
+            self.late.clear();
             let state = self.replay(&records)?;
             let open: Vec<JobId> = state.running_jobs().cloned().chain(uncommitted(&state)).collect();
             self.world.lose_machine(&open);

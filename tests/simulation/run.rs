@@ -46,7 +46,8 @@ pub struct Simulation {
     pub run_loop: RunLoop<Memory>,
     pub under_way: Vec<UnderWay>,
     pub wake_at: Option<Timestamp>,
-    late: Vec<Event>,
+    /// Words that come once more.
+    pub late: Vec<Event>,
     /// Whether people answer while the run continues; else once it has ended for want of an answer.
     answered_live: bool,
     /// How long opening a worktree takes at least.

@@ -23,6 +23,9 @@ const FAILED: &[u64] = &[
     7_000_779_501,
     7_001_160_526,
     7_001_946_518,
+    7_003_386_188,
+    7_003_525_982,
+    7_003_601_064,
 ];
 
 /// All seeds to check: those of [`range`], and unless others were asked for, those that failed.
